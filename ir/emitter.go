@@ -1,0 +1,32 @@
+package ir
+
+import "tpuc/ir/tensor"
+
+// Ref names a value of the emitted StableHLO text.
+type Ref struct {
+	Name string // such as "%12"
+	Type tensor.Type
+}
+
+// Emitter is what an operator's lowering writes to; package lower implements it.
+type Emitter interface {
+	// Value is the reference of an argument.
+	Value(v *Value) Ref
+	// Emit appends one operation and returns its results.
+	Emit(h HLO) []Ref
+}
+
+// HLO is one StableHLO operation in generic form.
+type HLO struct {
+	Name    string // such as "stablehlo.add"
+	Args    []Ref
+	Attrs   []string // such as "dimension = 0 : i64", in the order written
+	Regions []Region
+	Out     []tensor.Type
+}
+
+// Region is a single-block region, such as a reducer.
+type Region struct {
+	Args []tensor.Type
+	Body func(e Emitter, args []Ref) []Ref // what it returns
+}

@@ -1,0 +1,177 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tpuc/ir"
+	"tpuc/ir/tensor"
+)
+
+// DotAttr is the attribute struct of Dot.
+type DotAttr struct {
+	Batch    [][]int64    `ir:"batch"`    // [lhs dims, rhs dims], or nothing
+	Contract [][]int64    `ir:"contract"` // [lhs dims, rhs dims], or nothing
+	Out      tensor.DType `ir:"out"`      // result dtype; invalid: that of the arguments
+}
+
+// Dot is a general dot product (StableHLO dot_general). The result's dimensions are the batch dimensions, the others of lhs, the
+// others of rhs. Floats below f32 accumulate in f32; f32 is computed in full f32 precision on every target.
+var Dot = define(Def[DotAttr]{
+	Name: "dot", Doc: "Multiplies over contracted dimensions and sums.", Args: "lhs rhs",
+	Infer: inferDot, Lower: lowerDot, Eval: evalDot, Cost: costDot,
+})
+
+// sides gives the lists for lhs and rhs, which are empty where the attribute is.
+func sides(pair [][]int64) (lhs, rhs []int64) {
+	if len(pair) == 2 {
+		return pair[0], pair[1]
+	}
+	return nil, nil
+}
+
+// free are the dimensions of a rank in none of the lists.
+func free(rank int, lists ...[]int64) []int64 {
+	var out []int64
+	for d := range int64(rank) {
+		if !slices.ContainsFunc(lists, func(l []int64) bool { return slices.Contains(l, d) }) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func inferDot(in []tensor.Type, a DotAttr) ([]tensor.Type, error) {
+	l, r := in[0], in[1]
+	if l.DType != r.DType {
+		return nil, fail(1, "lhs is %s, rhs is %s, wanted one dtype", l.DType, r.DType)
+	}
+	lb, rb := sides(a.Batch)
+	lc, rc := sides(a.Contract)
+	for _, p := range [][][]int64{a.Batch, a.Contract} {
+		if len(p) != 0 && (len(p) != 2 || len(p[0]) != len(p[1])) {
+			return nil, fail(3, "dimension lists %v, wanted two of one length", p)
+		}
+	}
+	for _, s := range []struct {
+		name string
+		rank int
+		dims []int64
+	}{{"lhs", l.Rank(), slices.Concat(lb, lc)}, {"rhs", r.Rank(), slices.Concat(rb, rc)}} {
+		for i, d := range s.dims {
+			if d < 0 || d >= int64(s.rank) || slices.Contains(s.dims[:i], d) {
+				return nil, fail(4, "%s dimension %d is out of range or named twice", s.name, d)
+			}
+		}
+	}
+	for i := range lc {
+		if l.Dims[lc[i]] != r.Dims[rc[i]] {
+			return nil, fail(2, "contracted axes differ: lhs axis %d is %d, rhs axis %d is %d", lc[i], l.Dims[lc[i]], rc[i], r.Dims[rc[i]])
+		}
+	}
+	var dims []int64
+	for i := range lb {
+		if l.Dims[lb[i]] != r.Dims[rb[i]] {
+			return nil, fail(5, "batch axes differ: lhs axis %d is %d, rhs axis %d is %d", lb[i], l.Dims[lb[i]], rb[i], r.Dims[rb[i]])
+		}
+		dims = append(dims, l.Dims[lb[i]])
+	}
+	for _, d := range free(l.Rank(), lb, lc) {
+		dims = append(dims, l.Dims[d])
+	}
+	for _, d := range free(r.Rank(), rb, rc) {
+		dims = append(dims, r.Dims[d])
+	}
+	out := a.Out
+	if out == tensor.Invalid {
+		out = l.DType
+	}
+	return one(tensor.Make(out, dims...))
+}
+
+func lowerDot(e ir.Emitter, n *ir.Node, a DotAttr) []ir.Ref {
+	lb, rb := sides(a.Batch)
+	lc, rc := sides(a.Contract)
+	var parts []string
+	if len(lb) > 0 {
+		parts = append(parts, "lhs_batching_dimensions = "+list(lb), "rhs_batching_dimensions = "+list(rb))
+	}
+	if len(lc) > 0 {
+		parts = append(parts, "lhs_contracting_dimensions = "+list(lc), "rhs_contracting_dimensions = "+list(rc))
+	}
+	attrs := []string{"dot_dimension_numbers = #stablehlo.dot<" + strings.Join(parts, ", ") + ">"}
+	if d := n.Args[0].Type.DType; d == tensor.F32 || d == tensor.F64 || d.IsComplex() {
+		attrs = append(attrs, highestPrecision)
+	}
+	return e.Emit(ir.HLO{Name: "stablehlo.dot_general", Args: refs(e, n), Attrs: attrs, Out: []tensor.Type{n.Outs[0].Type}})
+}
+
+// highestPrecision keeps f32 products in f32 where the hardware's own format is narrower (TPU: six bf16 passes).
+const highestPrecision = "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
+
+// list is such as "[1, 2]".
+func list(v []int64) string { return strings.ReplaceAll(fmt.Sprint(v), " ", ", ") }
+
+func evalDot(in []*tensor.Tensor, a DotAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
+	l, r := in[0], in[1]
+	lb, rb := sides(a.Batch)
+	lc, rc := sides(a.Contract)
+	// Element offsets of batch, free and contracted positions on each side: the product is a loop over three flat index sets.
+	lf, rf := free(l.Rank(), lb, lc), free(r.Rank(), rb, rc)
+	lB, rB := offsets(l.Dims, lb), offsets(r.Dims, rb)
+	lF, rF := offsets(l.Dims, lf), offsets(r.Dims, rf)
+	lC, rC := offsets(l.Dims, lc), offsets(r.Dims, rc)
+	switch {
+	case l.DType.IsFloat():
+		x, y := l.Floats(), r.Floats()
+		return result(tensor.FromFloats(out[0], contract(x, y, lB, rB, lF, rF, lC, rC)))
+	case l.DType.IsComplex():
+		return result(tensor.FromComplexes(out[0], contract(l.Complexes(), r.Complexes(), lB, rB, lF, rF, lC, rC)))
+	}
+	return result(tensor.FromInts(out[0], contract(l.Ints(), r.Ints(), lB, rB, lF, rF, lC, rC)))
+}
+
+func contract[T int64 | float64 | complex128](x, y []T, lB, rB, lF, rF, lC, rC []int64) []T {
+	z := make([]T, 0, len(lB)*len(lF)*len(rF))
+	for b := range lB {
+		for _, i := range lF {
+			for _, j := range rF {
+				var sum T
+				p, q := lB[b]+i, rB[b]+j
+				for k, c := range lC {
+					sum += x[p+c] * y[q+rC[k]]
+				}
+				z = append(z, sum)
+			}
+		}
+	}
+	return z
+}
+
+// offsets are the row-major element offsets of every index over the named dimensions, the others at 0.
+func offsets(dims, over []int64) []int64 {
+	strides := tensor.Strides(dims)
+	ext := make([]int64, len(over))
+	for i, d := range over {
+		ext[i] = dims[d]
+	}
+	var out []int64
+	walk(ext, func(ix []int64) {
+		at := int64(0)
+		for i, d := range over {
+			at += ix[i] * strides[d]
+		}
+		out = append(out, at)
+	})
+	return out
+}
+
+func costDot(n *ir.Node, a DotAttr) ir.Cost {
+	lc, _ := sides(a.Contract)
+	k := int64(1)
+	for _, d := range lc {
+		k *= n.Args[0].Type.Dims[d]
+	}
+	return ir.Cost{Flops: 2 * k * n.Outs[0].Type.Elements()}
+}
