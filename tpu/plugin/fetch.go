@@ -32,6 +32,7 @@ type fetcher struct {
 	conf    pipConfig
 	client  *client
 	backoff time.Duration
+	said    string   // the last announcement
 	tried   []string // one line a place that failed
 	cause   error    // of the last of them
 }
@@ -168,7 +169,7 @@ func (f *fetcher) fromDir(ctx context.Context, path, place, dir string) (*Plugin
 	var errs []error
 	for _, w := range wheels {
 		f.announce(redact(place))
-		p, err := unpack(ctx, w, f.pin, dir, "find-links "+redact(place), f.r)
+		p, err := unpack(ctx, w, f.pin, dir, redact(place), f.r)
 		if err == nil {
 			return p, nil
 		}
@@ -235,9 +236,16 @@ func (f *fetcher) fromURL(ctx context.Context, u *url.URL, place, dir string) (*
 	return unpack(ctx, part, f.pin, dir, place, f.r)
 }
 
-// announce says once what is fetched, from where, and under which licence.
+// announce says what is fetched and from where, and once under which licence.
 func (f *fetcher) announce(place string) {
-	f.r.say("%s plugin: %s %s from %s; licence: %s (%s)", f.pin.Kind, f.pin.Name, f.pin.Version, place, f.pin.Licence, f.pin.Terms)
+	licence := fmt.Sprintf("; licence: %s (%s)", f.pin.Licence, f.pin.Terms)
+	if f.said != "" {
+		licence = ""
+	}
+	if f.said != place {
+		f.r.say("%s plugin: %s %s from %s%s", f.pin.Kind, f.pin.Name, f.pin.Version, place, licence)
+	}
+	f.said = place
 }
 
 // download fills part with the pinned wheel, going on where an earlier attempt, or an earlier run, stopped. Only a file
@@ -278,24 +286,28 @@ func (f *fetcher) download(ctx context.Context, c *client, u *url.URL, part stri
 	}
 }
 
-// retry repeats an attempt that failed in a way that may pass, with growing pauses; progress starts the count again.
+// retry repeats an attempt that failed in a way that may pass, with growing pauses; progress starts the count again. A
+// host that was never reached is not asked again: a machine without a network is told so at once.
 func (f *fetcher) retry(ctx context.Context, attempt func() (progress bool, err error)) error {
 	retries := defaultRetries
 	if f.conf.Retries >= 0 {
 		retries = f.conf.Retries
 	}
 	pause := f.backoff
+	reached := false
 	for failures := 0; ; {
 		progress, err := attempt()
-		if err == nil || ctx.Err() != nil || !passing(err) {
+		if err == nil || ctx.Err() != nil || !passing(err) || (!reached && !progress && unreachable(err)) {
 			return err
 		}
+		reached = true
 		if progress {
 			failures, pause = 0, f.backoff
 		}
 		if failures++; failures > retries {
 			return fmt.Errorf("%w (given up after %d attempts)", err, failures)
 		}
+		f.r.say("%v; trying again in %s", err, pause)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -317,6 +318,12 @@ func bare(ctx context.Context, err error) error {
 		err = u.Err
 	}
 	return err
+}
+
+// unreachable tells a host that is not there, or a network that is not.
+func unreachable(err error) bool {
+	var dns *net.DNSError
+	return errors.As(err, &dns) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
 // tlsError tells a refused certificate, which no attempt mends, from a passing failure.
