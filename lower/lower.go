@@ -1,0 +1,181 @@
+// Package lower turns a module of primitives into StableHLO text and the map of its arguments and results.
+// The text depends on the module's computation alone: weights and state are ordered by first use, locations are layer paths,
+// and no name of a weight, file or machine is in it. It knows no plugin and never compiles.
+package lower
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// MaxLiteral is the size in bytes up to which a constant is part of the text; a larger one becomes an argument.
+const MaxLiteral = 64 << 10
+
+// ArgKind says who supplies an argument.
+type ArgKind string
+
+// Argument kinds.
+const (
+	Input    ArgKind = "input"    // the caller, each call
+	State    ArgKind = "state"    // the session: kept on the device from call to call
+	Weight   ArgKind = "weight"   // the checkpoint
+	Constant ArgKind = "constant" // the artifact
+)
+
+// Arg is one argument of the program's entry.
+type Arg struct {
+	Kind   ArgKind
+	Type   tensor.Type
+	Param  int            // Input: place among the module's parameters
+	Weight *ir.Weight     // State and Weight; also a Constant that the module declares as a weight
+	Value  *tensor.Tensor // Constant: its elements, nil where the module does not hold them
+	Alias  int            // the result that reuses this argument's memory, or -1
+}
+
+// Program is what a plugin compiles.
+type Program struct {
+	Text    []byte
+	Args    []Arg         // inputs, state, weights, constants
+	Results []tensor.Type // distinct values: an output that is also an update stands here once
+	Outputs []int         // for each user output its place in Results
+	Updates []Update
+}
+
+// Update says which result holds an argument's contents after the call.
+type Update struct {
+	Arg, Result int
+}
+
+// Lower emits m, which is verified and holds no composites.
+func Lower(m *ir.Module) (*Program, error) {
+	p := &Program{}
+	e := newEmitter()
+	args := p.collect(m, e)
+	for _, n := range m.Func.Body {
+		if _, ok := e.values[n.Outs[0]]; ok { // a constant that became an argument
+			continue
+		}
+		if err := e.node(n); err != nil {
+			return nil, err
+		}
+	}
+	p.results(m, args, e)
+	p.Text = e.module(p)
+	return p, nil
+}
+
+// collect fills p.Args, binds what reads them and returns the value behind each.
+func (p *Program) collect(m *ir.Module, e *emitter) []*ir.Value {
+	f := m.Func
+	var args []*ir.Value
+	add := func(v *ir.Value, a Arg) {
+		a.Type, a.Alias = v.Type, -1
+		p.Args = append(p.Args, a)
+		args = append(args, v)
+		e.bind(v, arg(len(args)-1, v.Type))
+	}
+	for i, v := range f.Params {
+		add(v, Arg{Kind: Input, Param: i})
+	}
+	used := usedWeights(f)
+	for _, kind := range []ArgKind{State, Weight, Constant} {
+		for _, w := range used {
+			if kindOf(w) == kind {
+				add(w.Value, Arg{Kind: kind, Weight: w, Value: w.Data})
+			}
+		}
+	}
+	seen := make(map[string]int) // large literals by type and contents: their argument
+	for _, n := range f.Body {
+		if !op.Constant.Is(n) {
+			continue
+		}
+		x := op.Constant.Attr(n).Value
+		if int64(len(x.Data)) <= MaxLiteral {
+			continue
+		}
+		sum := sha256.Sum256(x.Data)
+		id := x.Type.String() + hex.EncodeToString(sum[:])
+		i, ok := seen[id]
+		if !ok {
+			i = len(p.Args)
+			seen[id] = i
+			add(n.Outs[0], Arg{Kind: Constant, Value: x})
+		}
+		e.bind(n.Outs[0], arg(i, x.Type))
+	}
+	return args
+}
+
+func arg(i int, t tensor.Type) ir.Ref { return ir.Ref{Name: fmt.Sprintf("%%arg%d", i), Type: t} }
+
+// usedWeights are the weights that f reads or updates, in order of first use.
+func usedWeights(f *ir.Func) []*ir.Weight {
+	var out []*ir.Weight
+	seen := make(map[*ir.Weight]bool)
+	use := func(v *ir.Value) {
+		if v.Weight != nil && !seen[v.Weight] {
+			seen[v.Weight] = true
+			out = append(out, v.Weight)
+		}
+	}
+	for _, n := range f.Body {
+		for _, a := range n.Args {
+			use(a)
+		}
+	}
+	for _, u := range f.Updates {
+		use(u.Target)
+	}
+	f.Roots(func(v **ir.Value) { use(*v) })
+	return out
+}
+
+func kindOf(w *ir.Weight) ArgKind {
+	switch {
+	case w.Mutable:
+		return State
+	case w.Class == ir.Constant:
+		return Constant
+	}
+	return Weight
+}
+
+// results fills Results, Outputs, Updates and the arguments' aliases. One value is one result, however often it leaves the function.
+func (p *Program) results(m *ir.Module, args []*ir.Value, e *emitter) {
+	place := make(map[*ir.Value]int)
+	result := func(v *ir.Value) int {
+		i, ok := place[v]
+		if !ok {
+			i = len(p.Results)
+			place[v] = i
+			p.Results = append(p.Results, v.Type)
+			e.returns = append(e.returns, e.Value(v))
+		}
+		return i
+	}
+	for _, v := range m.Func.Results {
+		p.Outputs = append(p.Outputs, result(v))
+	}
+	aliased := make(map[int]bool)
+	index := make(map[*ir.Value]int)
+	for i, v := range args {
+		index[v] = i
+	}
+	for _, u := range m.Func.Updates {
+		if u.New == u.Target {
+			continue
+		}
+		a, r := index[u.Target], result(u.New)
+		p.Updates = append(p.Updates, Update{a, r})
+		if !aliased[r] { // two targets of one value: the second gets memory of its own
+			aliased[r] = true
+			p.Args[a].Alias = r
+		}
+	}
+}
