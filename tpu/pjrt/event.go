@@ -90,6 +90,11 @@ func (e *event) wait(ctx context.Context) error {
 	case <-e.done:
 		return e.err
 	case <-ctx.Done():
+	}
+	select {
+	case <-e.done: // both have ended: the result is there
+		return e.err
+	default:
 		return context.Cause(ctx)
 	}
 }

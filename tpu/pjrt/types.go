@@ -3,6 +3,7 @@ package pjrt
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // BufferType is PJRT_Buffer_Type, the element type of a buffer.
@@ -87,21 +88,18 @@ func (t BufferType) HostSize(dims []int64) (int64, error) {
 	if t < 0 || int(t) >= len(typeInfo) || typeInfo[t].size == 0 {
 		return 0, fmt.Errorf("element type %s has no host form, want an array type", t)
 	}
-	n, zero := typeInfo[t].size, false
-	for _, d := range dims {
-		switch {
-		case d < 0:
-			return 0, fmt.Errorf("dimensions %v, want none negative", dims)
-		case d == 0:
-			zero = true
-		case n > math.MaxInt64/d:
-			return 0, fmt.Errorf("dimensions %v of %s exceed 63 bits of bytes", dims, t)
-		default:
-			n *= d
-		}
+	if slices.ContainsFunc(dims, func(d int64) bool { return d < 0 }) {
+		return 0, fmt.Errorf("dimensions %v, want none negative", dims)
 	}
-	if zero {
+	if slices.Contains(dims, 0) {
 		return 0, nil
+	}
+	n := typeInfo[t].size
+	for _, d := range dims {
+		if n > math.MaxInt64/d {
+			return 0, fmt.Errorf("dimensions %v of %s exceed 63 bits of bytes", dims, t)
+		}
+		n *= d
 	}
 	return n, nil
 }
