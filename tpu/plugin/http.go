@@ -48,10 +48,10 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s answered %d %s%s", e.URL, e.Code, http.StatusText(e.Code), hint)
 }
 
-// errStalled ends an attempt whose server fell silent.
-type errStalled struct{ after time.Duration }
+// stallError ends an attempt whose server fell silent.
+type stallError struct{ after time.Duration }
 
-func (e errStalled) Error() string { return fmt.Sprintf("nothing received for %s", e.after) }
+func (e stallError) Error() string { return fmt.Sprintf("nothing received for %s", e.after) }
 
 // newClient builds the client of a configuration. An error is a certificate file that cannot be used.
 func (o Options) newClient(c pipConfig) (*client, error) {
@@ -101,9 +101,7 @@ func (o Options) newClient(c pipConfig) (*client, error) {
 	return &client{http: &http.Client{Transport: t}, stall: stall}, nil
 }
 
-func (c *client) close() { c.http.CloseIdleConnections() }
-
-// get asks for u. The body ends with errStalled when the server falls silent, and must be closed. An answer other than
+// get asks for u. The body ends with stallError when the server falls silent, and must be closed. An answer other than
 // 200 and 206 is a *statusError. Errors show no credentials.
 func (c *client) get(ctx context.Context, u *url.URL, header map[string]string) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -127,7 +125,7 @@ func (c *client) get(ctx context.Context, u *url.URL, header map[string]string) 
 		return nil, &statusError{Code: resp.StatusCode, URL: redact(resp.Request.URL.String())}
 	}
 	b := &stallBody{ctx: ctx, body: resp.Body, cancel: cancel, stall: c.stall}
-	b.timer = time.AfterFunc(c.stall, func() { cancel(errStalled{c.stall}) })
+	b.timer = time.AfterFunc(c.stall, func() { cancel(stallError{c.stall}) })
 	resp.Body = b
 	return resp, nil
 }
