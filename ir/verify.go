@@ -104,12 +104,13 @@ func (v *verifier) sharding(mesh *Mesh, x *Value) {
 	if x.Sharding == nil {
 		return
 	}
-	if err := x.Sharding.check(mesh, x.Type); err != nil {
+	if err := x.Sharding.Check(mesh, x.Type); err != nil {
 		v.errs.Addf(nil, "verify/sharding", "sharding of a value of type %s: %v", x.Type, err)
 	}
 }
 
-func (s *Sharding) check(mesh *Mesh, t tensor.Type) error {
+// Check refuses a sharding that does not fit the mesh or a value of type t.
+func (s *Sharding) Check(mesh *Mesh, t tensor.Type) error {
 	if mesh == nil {
 		return fmt.Errorf("the module has no mesh")
 	}

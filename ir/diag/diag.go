@@ -16,19 +16,23 @@ type Loc struct {
 	Layer  string // module path, such as "model.layers.0.mlp.down_proj"
 	File   string // source file as the user knows it, such as "modeling_llama.py"
 	Line   int    // line in File, from 1; 0 if unknown
+	Col    int    // column in Line, from 1; 0 if unknown, as it is in models
 	Source string // the text of that line
 }
 
-// String is "file:line: layer", leaving out what is unknown.
+// String is "file:line:col: layer", leaving out what is unknown.
 func (l *Loc) String() string {
 	if l == nil {
 		return ""
 	}
 	var parts []string
 	if l.File != "" {
-		if l.Line > 0 {
+		switch {
+		case l.Line > 0 && l.Col > 0:
+			parts = append(parts, fmt.Sprintf("%s:%d:%d", l.File, l.Line, l.Col))
+		case l.Line > 0:
 			parts = append(parts, fmt.Sprintf("%s:%d", l.File, l.Line))
-		} else {
+		default:
 			parts = append(parts, l.File)
 		}
 	}
@@ -100,7 +104,7 @@ func (l List) Err() error {
 	}
 	s := slices.Clone(l)
 	slices.SortStableFunc(s, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(file(a), file(b)), cmp.Compare(line(a), line(b)), cmp.Compare(a.Error(), b.Error()))
+		return cmp.Or(cmp.Compare(file(a), file(b)), cmp.Compare(line(a), line(b)), cmp.Compare(col(a), col(b)), cmp.Compare(a.Error(), b.Error()))
 	})
 	return slices.CompactFunc(s, func(a, b *Error) bool { return a.Error() == b.Error() })
 }
@@ -163,4 +167,11 @@ func line(e *Error) int {
 		return 0
 	}
 	return e.Loc.Line
+}
+
+func col(e *Error) int {
+	if e.Loc == nil {
+		return 0
+	}
+	return e.Loc.Col
 }
