@@ -46,3 +46,19 @@ func keepReduce(b *ir.Builder, kind Reducer, x *ir.Value, axes ...int64) *ir.Val
 	r := Reduce.Make(b, ReduceAttr{Kind: kind, Axes: axes}, x)
 	return Broadcast.Make(b, BroadcastAttr{Shape: x.Type.Dims, Dims: free(x.Type.Rank(), axes)}, r)
 }
+
+// stretch repeats x along its dimensions of extent 1 to dims of the same rank.
+func stretch(b *ir.Builder, x *ir.Value, dims []int64) *ir.Value {
+	if x.Type.Equal(x.Type.WithDims(dims...)) {
+		return x
+	}
+	return Broadcast.Make(b, BroadcastAttr{Shape: dims, Dims: count(0, len(dims))}, x)
+}
+
+// reshape to dims, or x itself.
+func reshape(b *ir.Builder, x *ir.Value, dims ...int64) *ir.Value {
+	if x.Type.Equal(x.Type.WithDims(dims...)) {
+		return x
+	}
+	return Reshape.Make(b, ReshapeAttr{Shape: dims}, x)
+}

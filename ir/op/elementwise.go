@@ -111,3 +111,38 @@ func (s scalar2) eval(in []*tensor.Tensor, _ None, out []tensor.Type) ([]*tensor
 
 // result wraps a single evaluated tensor.
 func result(x *tensor.Tensor) ([]*tensor.Tensor, error) { return []*tensor.Tensor{x}, nil }
+
+// scalar1 is scalar2 for functions of one argument.
+type scalar1 struct {
+	i func(x int64) int64
+	u func(x uint64) uint64 // nil: i on the bit patterns
+	f func(x float64) float64
+	c func(x complex128) complex128
+}
+
+func (s scalar1) eval(in []*tensor.Tensor, _ None, out []tensor.Type) ([]*tensor.Tensor, error) {
+	x, t := in[0], out[0]
+	switch {
+	case t.DType.IsFloat():
+		v := x.Floats()
+		for i := range v {
+			v[i] = s.f(v[i])
+		}
+		return result(tensor.FromFloats(t, v))
+	case t.DType.IsComplex():
+		v := x.Complexes()
+		for i := range v {
+			v[i] = s.c(v[i])
+		}
+		return result(tensor.FromComplexes(t, v))
+	}
+	v := x.Ints()
+	for i := range v {
+		if t.DType.IsUnsigned() && s.u != nil {
+			v[i] = int64(s.u(uint64(v[i])))
+		} else {
+			v[i] = s.i(v[i])
+		}
+	}
+	return result(tensor.FromInts(t, v))
+}

@@ -11,14 +11,14 @@ import (
 // Reducer names an associative combination.
 type Reducer string
 
-// Reducers. Max and Min propagate NaN; And and Or are for bool.
+// Reducers. Max and Min propagate NaN; AllTrue and AnyTrue are for bool.
 const (
-	Sum  Reducer = "sum"
-	Prod Reducer = "prod"
-	Max  Reducer = "max"
-	Min  Reducer = "min"
-	And  Reducer = "and"
-	Or   Reducer = "or"
+	Sum     Reducer = "sum"
+	Prod    Reducer = "prod"
+	Max     Reducer = "max"
+	Min     Reducer = "min"
+	AllTrue Reducer = "and"
+	AnyTrue Reducer = "or"
 )
 
 // ReduceAttr is the attribute struct of Reduce.
@@ -42,12 +42,12 @@ var reducers = map[Reducer]struct {
 	identity func(d tensor.DType) *tensor.Tensor
 	fn       *scalar2
 }{
-	Sum:  {numbers, "stablehlo.add", func(d tensor.DType) *tensor.Tensor { return tensor.Scalar(d, 0) }, &addFn},
-	Prod: {numbers, "stablehlo.multiply", func(d tensor.DType) *tensor.Tensor { return tensor.Scalar(d, 1) }, &mulFn},
-	Max:  {ints | floats, "stablehlo.maximum", func(d tensor.DType) *tensor.Tensor { return bound(d, false) }, &maxFn},
-	Min:  {ints | floats, "stablehlo.minimum", func(d tensor.DType) *tensor.Tensor { return bound(d, true) }, &minFn},
-	And:  {bools, "stablehlo.and", func(d tensor.DType) *tensor.Tensor { return tensor.Scalar(d, 1) }, &andFn},
-	Or:   {bools, "stablehlo.or", func(d tensor.DType) *tensor.Tensor { return tensor.Scalar(d, 0) }, &orFn},
+	Sum:     {numbers, "stablehlo.add", func(d tensor.DType) *tensor.Tensor { return tensor.Scalar(d, 0) }, &addFn},
+	Prod:    {numbers, "stablehlo.multiply", func(d tensor.DType) *tensor.Tensor { return tensor.Scalar(d, 1) }, &mulFn},
+	Max:     {ints | floats, "stablehlo.maximum", func(d tensor.DType) *tensor.Tensor { return bound(d, false) }, &maxFn},
+	Min:     {ints | floats, "stablehlo.minimum", func(d tensor.DType) *tensor.Tensor { return bound(d, true) }, &minFn},
+	AllTrue: {bools, "stablehlo.and", func(d tensor.DType) *tensor.Tensor { return tensor.Scalar(d, 1) }, &andFn},
+	AnyTrue: {bools, "stablehlo.or", func(d tensor.DType) *tensor.Tensor { return tensor.Scalar(d, 0) }, &orFn},
 }
 
 // bound is the largest or smallest value of d: infinities where it has them.
@@ -145,4 +145,10 @@ func fold[T any](x []T, init T, outer, inner []int64, f func(a, b T) T) []T {
 		out[i] = acc
 	}
 	return out
+}
+
+// emitBroadcast repeats a 0-d value to dims.
+func emitBroadcast(e ir.Emitter, x ir.Ref, dims []int64) ir.Ref {
+	return e.Emit(ir.HLO{Name: "stablehlo.broadcast_in_dim", Args: []ir.Ref{x}, Attrs: []string{"broadcast_dimensions = " + i64Array(nil)},
+		Out: []tensor.Type{x.Type.WithDims(dims...)}})[0]
 }

@@ -1,0 +1,209 @@
+package op
+
+import (
+	"math"
+
+	"tpuc/ir"
+	"tpuc/ir/tensor"
+)
+
+// AttentionAttr is the attribute struct of Attention.
+type AttentionAttr struct {
+	Scale  float64 `ir:"scale"`  // multiplies the scores
+	Causal bool    `ir:"causal"` // query l takes part with keys 0 .. l (aligned top left)
+}
+
+// Attention is softmax(Scale q k' + mask) v (aten::scaled_dot_product_attention): q [B, Hq, L, E], k [B, Hk, S, E], v [B, Hk, S, Ev] of one
+// float dtype give [B, Hq, L, Ev]. Hq is a multiple of Hk: query head h reads key head h / (Hq/Hk). The mask has rank 4 and shape
+// [B, Hq, L, S] with any dimension 1; bool: true takes part; float: added to the scores. Scores and softmax are in f32 at least;
+// probabilities are rounded to v's dtype before the second product. A row whose scores are all -inf, so without a key that takes part,
+// gives 0.
+var Attention = define(Def[AttentionAttr]{
+	Name: "attention", Doc: "Averages values by the softmax of query and key products, with grouped heads.", Args: "q k v mask?",
+	Infer: inferAttention, Decompose: decomposeAttention, Eval: evalAttention,
+	Cost: func(n *ir.Node, _ AttentionAttr) ir.Cost {
+		q, v := n.Args[0].Type.Dims, n.Args[2].Type.Dims
+		scores := q[0] * q[1] * q[2] * v[2]
+		return ir.Cost{Flops: scores * (2*q[3] + 2*v[3] + 6)}
+	},
+})
+
+func inferAttention(in []tensor.Type, a AttentionAttr) ([]tensor.Type, error) {
+	q, k, v := in[0], in[1], in[2]
+	for i, t := range in[:3] {
+		if t.Rank() != 4 {
+			return nil, fail(1, "argument %d is %s, wanted rank 4", i, t)
+		}
+		if !t.DType.IsFloat() || t.DType != q.DType {
+			return nil, fail(2, "argument %d is %s, wanted one float dtype for q, k and v", i, t)
+		}
+		if t.Dims[0] != q.Dims[0] {
+			return nil, fail(3, "argument %d is %s, wanted batch %d as q", i, t, q.Dims[0])
+		}
+	}
+	switch {
+	case k.Dims[3] != q.Dims[3]:
+		return nil, fail(4, "k is %s, q is %s, wanted equal last dimensions", k, q)
+	case v.Dims[1] != k.Dims[1] || v.Dims[2] != k.Dims[2]:
+		return nil, fail(5, "v is %s, k is %s, wanted equal heads and positions", v, k)
+	case q.Dims[1] != k.Dims[1] && (k.Dims[1] == 0 || q.Dims[1]%k.Dims[1] != 0):
+		return nil, fail(6, "%d query heads for %d key heads, wanted a multiple", q.Dims[1], k.Dims[1])
+	case math.IsNaN(a.Scale) || math.IsInf(a.Scale, 0):
+		return nil, fail(7, "scale %v, wanted a finite number", a.Scale)
+	}
+	if len(in) == 4 {
+		m, full := in[3], []int64{q.Dims[0], q.Dims[1], q.Dims[2], k.Dims[2]}
+		if !(bools | floats).has(m.DType) || m.Rank() != 4 {
+			return nil, fail(8, "mask is %s, wanted rank 4 and bool or float", m)
+		}
+		for d := range full {
+			if m.Dims[d] != 1 && m.Dims[d] != full[d] {
+				return nil, fail(9, "mask is %s, wanted 1 or the full extent of %v in every dimension", m, full)
+			}
+		}
+	}
+	return one(q.WithDims(q.Dims[0], q.Dims[1], q.Dims[2], v.Dims[3]))
+}
+
+// decomposeAttention folds the query heads of a group into positions, so that every key and value is read once and none is repeated.
+func decomposeAttention(b *ir.Builder, n *ir.Node, a AttentionAttr) []*ir.Value {
+	q, k, v, out := n.Args[0], n.Args[1], n.Args[2], n.Outs[0].Type
+	batch, heads, l, s := q.Type.Dims[0], k.Type.Dims[1], q.Type.Dims[2], k.Type.Dims[2]
+	if heads == 0 { // nothing to group
+		return []*ir.Value{Splat(b, out, 0)}
+	}
+	group := q.Type.Dims[1] / heads
+	acc := tensor.F32
+	if q.Type.DType == tensor.F64 {
+		acc = tensor.F64
+	}
+	split := []int64{batch, heads, group, l, s}
+	folded := []int64{batch, heads, group * l, s}
+	both := [][]int64{{0, 1}, {0, 1}}
+
+	qf := reshape(b, q, batch, heads, group*l, q.Type.Dims[3])
+	x := Dot.Make(b, DotAttr{Batch: both, Contract: [][]int64{{3}, {3}}, Out: acc}, qf, k)
+	if a.Scale != 1 {
+		x = Mul.Make(b, x, Splat(b, x.Type, a.Scale))
+	}
+	if len(n.Args) == 4 || a.Causal {
+		x = reshape(b, x, split...)
+		var mask *ir.Value
+		if len(n.Args) == 4 {
+			mask = splitHeads(b, n.Args[3], heads, group)
+		}
+		x = maskScores(b, x, mask, a.Causal)
+		x = reshape(b, x, folded...)
+	}
+	// Safe softmax: a row of -inf only has exponentials 0 and sum 0; it is divided by 1.
+	row := free(4, []int64{3})
+	top := Reduce.Make(b, ReduceAttr{Kind: Max, Axes: []int64{3}}, x)
+	none := Compare.Make(b, CompareAttr{Dir: EQ}, top, Splat(b, top.Type, math.Inf(-1)))
+	top = Select.Make(b, none, Splat(b, top.Type, 0), top)
+	e := Exp.Make(b, Sub.Make(b, x, Broadcast.Make(b, BroadcastAttr{Shape: folded, Dims: row}, top)))
+	sum := Reduce.Make(b, ReduceAttr{Kind: Sum, Axes: []int64{3}}, e)
+	sum = Select.Make(b, none, Splat(b, sum.Type, 1), sum)
+	p := Div.Make(b, e, Broadcast.Make(b, BroadcastAttr{Shape: folded, Dims: row}, sum))
+	y := Dot.Make(b, DotAttr{Batch: both, Contract: [][]int64{{3}, {2}}}, Cast(b, p, v.Type.DType), v)
+	return []*ir.Value{reshape(b, y, out.Dims...)}
+}
+
+// splitHeads gives a mask [B|1, H|1, L|1, S|1] the dimensions [B|1, heads|1, group|1, L|1, S|1].
+func splitHeads(b *ir.Builder, m *ir.Value, heads, group int64) *ir.Value {
+	d := m.Type.Dims
+	if d[1] == 1 {
+		heads, group = 1, 1
+	}
+	return reshape(b, m, d[0], heads, group, d[2], d[3])
+}
+
+// maskScores applies a mask and causality to scores [B, heads, group, L, S].
+func maskScores(b *ir.Builder, x, mask *ir.Value, causal bool) *ir.Value {
+	dims := x.Type.Dims
+	if mask != nil && mask.Type.DType != tensor.Bool {
+		x = Add.Make(b, x, stretch(b, Cast(b, mask, x.Type.DType), dims))
+		mask = nil
+	}
+	var keep *ir.Value
+	if mask != nil {
+		keep = stretch(b, mask, dims)
+	}
+	if causal {
+		t := tensor.Make(tensor.I32, dims[3], dims[4])
+		ge := Compare.Make(b, CompareAttr{Dir: GE}, Iota.Make(b, IotaAttr{Type: t, Axis: 0}), Iota.Make(b, IotaAttr{Type: t, Axis: 1}))
+		ge = BroadcastTo(b, ge, dims)
+		if keep == nil {
+			keep = ge
+		} else {
+			keep = And.Make(b, keep, ge)
+		}
+	}
+	if keep == nil {
+		return x
+	}
+	return Select.Make(b, keep, x, Splat(b, x.Type, math.Inf(-1)))
+}
+
+func evalAttention(in []*tensor.Tensor, a AttentionAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
+	q, k, v, t := in[0], in[1], in[2], out[0]
+	qv, kv, vv := q.Floats(), k.Floats(), v.Floats()
+	heads, keyHeads, l, s := q.Dims[1], k.Dims[1], q.Dims[2], k.Dims[2]
+	e, ev := q.Dims[3], v.Dims[3]
+	var mask func(batch, head, i, j int64) float64 // what is added to a score
+	if len(in) == 4 {
+		mask = maskReader(in[3])
+	}
+	y := make([]float64, t.Elements())
+	scores := make([]float64, s)
+	for row := range q.Dims[0] * heads * l {
+		i, h, b := row%l, row/l%heads, row/l/heads
+		kh := b*keyHeads + h/(heads/keyHeads)
+		for j := range s {
+			scores[j] = a.Scale * dotProduct(qv[row*e:(row+1)*e], kv[(kh*s+j)*e:(kh*s+j+1)*e])
+			if mask != nil {
+				scores[j] += mask(b, h, i, j)
+			}
+			if a.Causal && j > i {
+				scores[j] = math.Inf(-1)
+			}
+		}
+		top, sum := rowMax(scores), 0.0
+		if math.IsInf(top, -1) {
+			continue
+		}
+		for j := range scores {
+			scores[j] = math.Exp(scores[j] - top)
+			sum += scores[j]
+		}
+		for j := range scores {
+			scores[j] /= sum
+		}
+		p := tensor.FromFloats(tensor.Make(t.DType, s), scores).Floats()
+		for j, pj := range p {
+			from := (kh*s + int64(j)) * ev
+			for c, x := range vv[from : from+ev] {
+				y[row*ev+int64(c)] += pj * x
+			}
+		}
+	}
+	return result(tensor.FromFloats(t, y))
+}
+
+// maskReader gives what a mask adds to the score of a place: a bool adds 0 or -inf.
+func maskReader(m *tensor.Tensor) func(batch, head, i, j int64) float64 {
+	v, strides := m.Floats(), tensor.Strides(m.Dims)
+	for d := range strides {
+		if m.Dims[d] == 1 {
+			strides[d] = 0
+		}
+	}
+	if m.DType == tensor.Bool {
+		for i, x := range v {
+			v[i] = 0
+			if x == 0 {
+				v[i] = math.Inf(-1)
+			}
+		}
+	}
+	return func(b, h, i, j int64) float64 { return v[b*strides[0]+h*strides[1]+i*strides[2]+j*strides[3]] }
+}

@@ -1,0 +1,18 @@
+package op
+
+import (
+	"math"
+
+	"tpuc/ir"
+)
+
+// Ceil rounds floats towards +inf (StableHLO ceil, aten::ceil).
+var Ceil = definePlain(Def[None]{
+	Name: "ceil", Doc: "Rounds every element up.", Args: "x",
+	Traits: ir.Elementwise,
+	Infer:  sameTypes(floats),
+	Lower:  lowerTo("stablehlo.ceil"),
+	Eval: scalar1{
+		f: math.Ceil,
+	}.eval,
+})

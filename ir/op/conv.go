@@ -1,0 +1,162 @@
+package op
+
+import (
+	"fmt"
+	"strings"
+
+	"tpuc/ir"
+	"tpuc/ir/tensor"
+)
+
+// ConvAttr is the attribute struct of Conv. Each list has one entry a spatial dimension.
+type ConvAttr struct {
+	Strides     []int64   `ir:"strides"`      // of the window
+	Padding     [][]int64 `ir:"padding"`      // [low, high] of x; negative crops
+	LhsDilation []int64   `ir:"lhs_dilation"` // 1: none; n: n-1 zeros between elements of x (transposed convolution)
+	RhsDilation []int64   `ir:"rhs_dilation"` // 1: none; n: n-1 zeros between elements of w
+	Groups      int64     `ir:"groups"`       // channels are split into so many independent groups
+}
+
+// Conv is a convolution without flipping (StableHLO convolution, aten::convolution) over one or more spatial dimensions:
+// x [N, C, spatial...], w [O, C/Groups, spatial...] of one numeric dtype give [N, O, spatial...]. Floats below f32 accumulate in f32; f32
+// is computed in full f32 precision on every target.
+var Conv = define(Def[ConvAttr]{
+	Name: "conv", Doc: "Convolves channels over spatial dimensions.", Args: "x w",
+	Infer: inferConv, Lower: lowerConv, Eval: evalConv,
+	Cost: func(n *ir.Node, _ ConvAttr) ir.Cost {
+		w := n.Args[1].Type.Dims
+		return ir.Cost{Flops: 2 * product(w[1:]) * n.Outs[0].Type.Elements()}
+	},
+})
+
+func inferConv(in []tensor.Type, a ConvAttr) ([]tensor.Type, error) {
+	x, w := in[0], in[1]
+	if x.DType != w.DType || !numbers.has(x.DType) {
+		return nil, fail(1, "x is %s, w is %s, wanted one numeric dtype", x.DType, w.DType)
+	}
+	if x.Rank() < 3 || w.Rank() != x.Rank() {
+		return nil, fail(2, "x is %s, w is %s, wanted one rank of 3 or more", x, w)
+	}
+	spatial := x.Rank() - 2
+	if len(a.Strides) != spatial || len(a.Padding) != spatial || len(a.LhsDilation) != spatial || len(a.RhsDilation) != spatial {
+		return nil, fail(3, "%d strides, %d paddings, %d lhs and %d rhs dilations, wanted %d of each",
+			len(a.Strides), len(a.Padding), len(a.LhsDilation), len(a.RhsDilation), spatial)
+	}
+	c, o := x.Dims[1], w.Dims[0]
+	if a.Groups < 1 || c%a.Groups != 0 || o%a.Groups != 0 {
+		return nil, fail(4, "%d groups, wanted 1 or more that divide %d input and %d output channels", a.Groups, c, o)
+	}
+	if w.Dims[1] != c/a.Groups {
+		return nil, fail(5, "w dimension 1 is %d, wanted %d as %d channels in %d groups", w.Dims[1], c/a.Groups, c, a.Groups)
+	}
+	dims := []int64{x.Dims[0], o}
+	for i := range spatial {
+		const most = 1 << 30 // keeps the products below from overflowing
+		if len(a.Padding[i]) != 2 || max(a.Padding[i][0], -a.Padding[i][0], a.Padding[i][1], -a.Padding[i][1]) > most {
+			return nil, fail(6, "padding %v of spatial dimension %d, wanted [low, high] within 2^30", a.Padding[i], i)
+		}
+		for _, v := range []int64{a.Strides[i], a.LhsDilation[i], a.RhsDilation[i]} {
+			if v < 1 || v > most {
+				return nil, fail(7, "spatial dimension %d: stride %d, dilations %d and %d, wanted 1 to 2^30", i, a.Strides[i], a.LhsDilation[i], a.RhsDilation[i])
+			}
+		}
+		if x.Dims[2+i] > most || w.Dims[2+i] > most {
+			return nil, fail(8, "spatial dimension %d: extents %d and %d, wanted at most 2^30", i, x.Dims[2+i], w.Dims[2+i])
+		}
+		padded := dilated(x.Dims[2+i], a.LhsDilation[i]) + a.Padding[i][0] + a.Padding[i][1]
+		if padded < 0 {
+			return nil, fail(9, "spatial dimension %d: extent %d with padding %v leaves %d, wanted 0 or more", i, x.Dims[2+i], a.Padding[i], padded)
+		}
+		window := dilated(w.Dims[2+i], a.RhsDilation[i])
+		n := int64(0)
+		if padded > 0 && window <= padded {
+			n = (padded-window)/a.Strides[i] + 1
+		}
+		dims = append(dims, n)
+	}
+	return one(x.WithDims(dims...))
+}
+
+// dilated is the extent of n elements with zeros between them.
+func dilated(n, dilation int64) int64 {
+	if n == 0 {
+		return 0
+	}
+	return (n-1)*dilation + 1
+}
+
+func lowerConv(e ir.Emitter, n *ir.Node, a ConvAttr) []ir.Ref {
+	spatial := ""
+	for i := range a.Strides {
+		spatial += fmt.Sprintf(", %d", i)
+	}
+	var pads []string
+	for _, p := range a.Padding {
+		pads = append(pads, list(p))
+	}
+	attrs := []string{
+		"batch_group_count = 1 : i64",
+		fmt.Sprintf("dimension_numbers = #stablehlo.conv<[b, f%s]x[o, i%s]->[b, f%s]>", spatial, spatial, spatial),
+		fmt.Sprintf("feature_group_count = %d : i64", a.Groups),
+		"lhs_dilation = " + i64Array(a.LhsDilation),
+		fmt.Sprintf("padding = dense<[%s]> : tensor<%dx2xi64>", strings.Join(pads, ", "), len(pads)),
+		"rhs_dilation = " + i64Array(a.RhsDilation),
+		"window_strides = " + i64Array(a.Strides),
+	}
+	if d := n.Args[0].Type.DType; d == tensor.F32 || d == tensor.F64 || d.IsComplex() {
+		attrs = append(attrs, highestPrecision)
+	}
+	return e.Emit(ir.HLO{Name: "stablehlo.convolution", Args: refs(e, n), Attrs: attrs, Out: []tensor.Type{n.Outs[0].Type}})
+}
+
+func evalConv(in []*tensor.Tensor, a ConvAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
+	x, w, t := in[0], in[1], out[0]
+	switch {
+	case t.DType.IsFloat():
+		return result(tensor.FromFloats(t, convolve(x.Floats(), w.Floats(), x.Dims, w.Dims, t.Dims, a)))
+	case t.DType.IsComplex():
+		return result(tensor.FromComplexes(t, convolve(x.Complexes(), w.Complexes(), x.Dims, w.Dims, t.Dims, a)))
+	}
+	return result(tensor.FromInts(t, convolve(x.Ints(), w.Ints(), x.Dims, w.Dims, t.Dims, a)))
+}
+
+// convolve loops over output positions; for each, the taps that hit an element of x are found once for all channels.
+func convolve[T int64 | float64 | complex128](x, w []T, xd, wd, yd []int64, a ConvAttr) []T {
+	y := make([]T, product(yd))
+	xs, ws := tensor.Strides(xd[2:]), tensor.Strides(wd[2:])
+	xPlane, wPlane, yPlane := product(xd[2:]), product(wd[2:]), product(yd[2:])
+	channels, outputs := wd[1], wd[0]
+	perGroup := outputs / a.Groups
+	var xTaps, wTaps []int64
+	pos := int64(0)
+	walk(yd[2:], func(at []int64) {
+		xTaps, wTaps = xTaps[:0], wTaps[:0]
+		walk(wd[2:], func(tap []int64) {
+			xo, wo := int64(0), int64(0)
+			for d := range tap {
+				i := at[d]*a.Strides[d] + tap[d]*a.RhsDilation[d] - a.Padding[d][0]
+				if i < 0 || i%a.LhsDilation[d] != 0 || i/a.LhsDilation[d] >= xd[2+d] {
+					return
+				}
+				xo += i / a.LhsDilation[d] * xs[d]
+				wo += tap[d] * ws[d]
+			}
+			xTaps, wTaps = append(xTaps, xo), append(wTaps, wo)
+		})
+		for n := range xd[0] {
+			for o := range outputs {
+				var sum T
+				first := n*xd[1] + o/perGroup*channels // input channel
+				for c := range channels {
+					xc, wc := x[(first+c)*xPlane:], w[(o*channels+c)*wPlane:]
+					for k, xo := range xTaps {
+						sum += xc[xo] * wc[wTaps[k]]
+					}
+				}
+				y[(n*outputs+o)*yPlane+pos] = sum
+			}
+		}
+		pos++
+	})
+	return y
+}
