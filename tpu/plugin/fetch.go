@@ -104,7 +104,7 @@ func (f *fetcher) run(ctx context.Context, dir string) (*Plugin, error) {
 // failed notes why a place did not serve; the context's end is an end of everything.
 func (f *fetcher) failed(ctx context.Context, place string, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s plugin: fetching %s %s: %w", f.pin.Kind, f.pin.Name, f.pin.Version, context.Cause(ctx))
+		return fmt.Errorf("%s plugin: fetching %s %s: %w", f.pin.Kind, f.pin.Name, f.pin.Version, ctx.Err())
 	}
 	f.tried = append(f.tried, fmt.Sprintf("%s: %v", place, err))
 	f.cause = err
@@ -220,8 +220,12 @@ func (f *fetcher) fromURL(ctx context.Context, u *url.URL, place, dir string) (*
 	if err := f.download(ctx, c, u, part); err != nil {
 		return nil, err
 	}
-	// Whatever happens now, these bytes are used up: good ones are unpacked, others must not be resumed.
-	defer os.Remove(part)
+	defer func() {
+		// These bytes are used up, unless the user stopped: then the next run need not fetch them.
+		if ctx.Err() == nil {
+			os.Remove(part)
+		}
+	}()
 	return unpack(ctx, part, f.pin, dir, place, f.r)
 }
 
