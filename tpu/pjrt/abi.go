@@ -2,6 +2,7 @@ package pjrt
 
 import (
 	"reflect"
+	"structs"
 	"unsafe"
 )
 
@@ -9,13 +10,15 @@ import (
 // know shorter versions of a few and ignore the tail, because struct_size tells them where it ends.
 //
 // Pointer fields are unsafe.Pointer whoever owns the memory: for Go memory that keeps the object reachable
-// while the struct is, and a C pointer in such a field is ignored by the collector.
+// while the struct is, and a C pointer in such a field is ignored by the collector. HostLayout says that the
+// layout is C's, so that fields nobody sets stay.
 
 // cptr is an opaque C object (PJRT_Client*, PJRT_Buffer*, ...) or a C array.
 type cptr = unsafe.Pointer
 
 // head starts every argument struct.
 type head struct {
+	_    structs.HostLayout
 	size uintptr
 	ext  cptr
 }
@@ -62,8 +65,6 @@ const (
 	fnLoadedDestroy               slot = 50
 	fnLoadedGetExecutable         slot = 51
 	fnLoadedAddressableDevices    slot = 52
-	fnLoadedDelete                slot = 53
-	fnLoadedIsDeleted             slot = 54
 	fnLoadedExecute               slot = 55
 	fnDeserializeAndLoad          slot = 56
 	fnBufferDestroy               slot = 58
@@ -120,8 +121,6 @@ var slotNames = map[slot]string{
 	fnLoadedDestroy:               "PJRT_LoadedExecutable_Destroy",
 	fnLoadedGetExecutable:         "PJRT_LoadedExecutable_GetExecutable",
 	fnLoadedAddressableDevices:    "PJRT_LoadedExecutable_AddressableDevices",
-	fnLoadedDelete:                "PJRT_LoadedExecutable_Delete",
-	fnLoadedIsDeleted:             "PJRT_LoadedExecutable_IsDeleted",
 	fnLoadedExecute:               "PJRT_LoadedExecutable_Execute",
 	fnDeserializeAndLoad:          "PJRT_Executable_DeserializeAndLoad",
 	fnBufferDestroy:               "PJRT_Buffer_Destroy",
@@ -150,6 +149,7 @@ func (s slot) String() string { return slotNames[s] }
 
 // apiHead is the fixed start of PJRT_Api; function pointers follow it.
 type apiHead struct {
+	_       structs.HostLayout
 	size    uintptr
 	ext     cptr
 	version struct {
@@ -160,6 +160,7 @@ type apiHead struct {
 
 // extHead is PJRT_Extension_Base, the link of the plugin's list of extensions.
 type extHead struct {
+	_    structs.HostLayout
 	size uintptr
 	kind int32
 	next *extHead
@@ -167,6 +168,7 @@ type extHead struct {
 
 // layoutsExt is PJRT_Layouts_Extension. Older plugins end before paramLayouts; size tells.
 type layoutsExt struct {
+	_ structs.HostLayout
 	extHead
 	destroy       uintptr
 	serialize     uintptr
@@ -179,12 +181,14 @@ type layoutsExt struct {
 
 // objArgs is every argument struct that holds one object and nothing else: destroy, delete, await, ...
 type objArgs struct {
+	_ structs.HostLayout
 	head
 	obj cptr
 }
 
 // objOut is an object in, one pointer out.
 type objOut struct {
+	_ structs.HostLayout
 	head
 	obj cptr
 	out cptr
@@ -192,6 +196,7 @@ type objOut struct {
 
 // objInt32 is an object in, one int or enum out.
 type objInt32 struct {
+	_ structs.HostLayout
 	head
 	obj cptr
 	out int32
@@ -199,6 +204,7 @@ type objInt32 struct {
 
 // objBool is an object in, one bool out.
 type objBool struct {
+	_ structs.HostLayout
 	head
 	obj cptr
 	out bool
@@ -206,6 +212,7 @@ type objBool struct {
 
 // objSize is an object in, one size_t out.
 type objSize struct {
+	_ structs.HostLayout
 	head
 	obj cptr
 	out uintptr
@@ -213,6 +220,7 @@ type objSize struct {
 
 // objArray is an object in, pointer and count out (strings, devices, dims, types, attributes).
 type objArray struct {
+	_ structs.HostLayout
 	head
 	obj cptr
 	ptr cptr
@@ -221,6 +229,7 @@ type objArray struct {
 
 // objCountArray is objArray for the structs that put the count first.
 type objCountArray struct {
+	_ structs.HostLayout
 	head
 	obj cptr
 	n   uintptr
@@ -228,6 +237,7 @@ type objCountArray struct {
 }
 
 type eventOnReadyArgs struct {
+	_ structs.HostLayout
 	head
 	event    cptr
 	callback uintptr
@@ -235,12 +245,14 @@ type eventOnReadyArgs struct {
 }
 
 type pluginAttributesArgs struct {
+	_ structs.HostLayout
 	head
 	ptr cptr
 	n   uintptr
 }
 
 type namedValue struct {
+	_ structs.HostLayout
 	head
 	name     cptr
 	nameSize uintptr
@@ -250,6 +262,7 @@ type namedValue struct {
 }
 
 type clientCreateArgs struct {
+	_ structs.HostLayout
 	head
 	options     cptr
 	numOptions  uintptr
@@ -263,6 +276,7 @@ type clientCreateArgs struct {
 }
 
 type topologyCreateArgs struct {
+	_ structs.HostLayout
 	head
 	name       cptr
 	nameSize   uintptr
@@ -272,6 +286,7 @@ type topologyCreateArgs struct {
 }
 
 type program struct {
+	_ structs.HostLayout
 	head
 	code       cptr
 	codeSize   uintptr
@@ -280,6 +295,7 @@ type program struct {
 }
 
 type clientCompileArgs struct {
+	_ structs.HostLayout
 	head
 	client      cptr
 	program     *program
@@ -289,6 +305,7 @@ type clientCompileArgs struct {
 }
 
 type compileArgs struct {
+	_ structs.HostLayout
 	head
 	topology    cptr
 	program     *program
@@ -299,6 +316,7 @@ type compileArgs struct {
 }
 
 type serializeArgs struct {
+	_ structs.HostLayout
 	head
 	obj     cptr
 	bytes   cptr    // out
@@ -308,6 +326,7 @@ type serializeArgs struct {
 }
 
 type deserializeArgs struct {
+	_ structs.HostLayout
 	head
 	client       cptr
 	bytes        cptr
@@ -319,6 +338,7 @@ type deserializeArgs struct {
 }
 
 type outputDimsArgs struct {
+	_ structs.HostLayout
 	head
 	executable cptr
 	numOutputs uintptr
@@ -327,12 +347,14 @@ type outputDimsArgs struct {
 }
 
 type memoryStatsArgs struct {
+	_ structs.HostLayout
 	head
 	executable cptr
 	stats      MemoryStats // out
 }
 
 type executeOptions struct {
+	_ structs.HostLayout
 	head
 	sendCallbacks    cptr
 	recvCallbacks    cptr
@@ -353,6 +375,7 @@ type executeOptions struct {
 }
 
 type executeArgs struct {
+	_ structs.HostLayout
 	head
 	executable cptr
 	options    *executeOptions
@@ -365,6 +388,7 @@ type executeArgs struct {
 }
 
 type fromHostArgs struct {
+	_ structs.HostLayout
 	head
 	client       cptr
 	data         cptr
@@ -383,12 +407,14 @@ type fromHostArgs struct {
 
 // memoryLayout is PJRT_Buffer_MemoryLayout holding the tiled arm of its union.
 type memoryLayout struct {
+	_ structs.HostLayout
 	head
 	tiled tiledLayout
 	kind  int32 // 0 = tiled
 }
 
 type tiledLayout struct {
+	_ structs.HostLayout
 	head
 	minorToMajor cptr
 	rank         uintptr
@@ -398,6 +424,7 @@ type tiledLayout struct {
 }
 
 type toHostArgs struct {
+	_ structs.HostLayout
 	head
 	src     cptr
 	layout  *memoryLayout

@@ -24,7 +24,6 @@ var cStructs = []struct {
 	{"PJRT_Client_Destroy_Args", reflect.TypeFor[objArgs](), structSize[objArgs](), 24, []uintptr{0, 8, 16}},
 	{"PJRT_Executable_Destroy_Args", reflect.TypeFor[objArgs](), structSize[objArgs](), 24, []uintptr{0, 8, 16}},
 	{"PJRT_LoadedExecutable_Destroy_Args", reflect.TypeFor[objArgs](), structSize[objArgs](), 24, []uintptr{0, 8, 16}},
-	{"PJRT_LoadedExecutable_Delete_Args", reflect.TypeFor[objArgs](), structSize[objArgs](), 24, []uintptr{0, 8, 16}},
 	{"PJRT_Buffer_Destroy_Args", reflect.TypeFor[objArgs](), structSize[objArgs](), 24, []uintptr{0, 8, 16}},
 	{"PJRT_Buffer_Delete_Args", reflect.TypeFor[objArgs](), structSize[objArgs](), 24, []uintptr{0, 8, 16}},
 	{"PJRT_TopologyDescription_Destroy_Args", reflect.TypeFor[objArgs](), structSize[objArgs](), 24, []uintptr{0, 8, 16}},
@@ -38,7 +37,6 @@ var cStructs = []struct {
 	{"PJRT_DeviceDescription_Id_Args", reflect.TypeFor[objInt32](), structSize[objInt32](), 28, []uintptr{0, 8, 16, 24}},
 	{"PJRT_Buffer_ElementType_Args", reflect.TypeFor[objInt32](), structSize[objInt32](), 28, []uintptr{0, 8, 16, 24}},
 	{"PJRT_Event_IsReady_Args", reflect.TypeFor[objBool](), structSize[objBool](), 25, []uintptr{0, 8, 16, 24}},
-	{"PJRT_LoadedExecutable_IsDeleted_Args", reflect.TypeFor[objBool](), structSize[objBool](), 25, []uintptr{0, 8, 16, 24}},
 	{"PJRT_Buffer_IsDeleted_Args", reflect.TypeFor[objBool](), structSize[objBool](), 25, []uintptr{0, 8, 16, 24}},
 	{"PJRT_Executable_NumOutputs_Args", reflect.TypeFor[objSize](), structSize[objSize](), 32, []uintptr{0, 8, 16, 24}},
 	{"PJRT_Executable_NumPartitions_Args", reflect.TypeFor[objSize](), structSize[objSize](), 32, []uintptr{0, 8, 16, 24}},
@@ -154,13 +152,13 @@ func TestSlotsMatchTheHeader(t *testing.T) {
 
 func TestMissingFunction(t *testing.T) {
 	api := &apiHead{size: structSize[apiHead]()}
-	api.version.minor = 60
+	api.version.minor = 95
 	p := &Plugin{api: api}
 	_, err := p.fn(fnExecutableMemoryStats)
-	require.EqualError(t, err, "PJRT_Executable_GetCompiledMemoryStats: UNIMPLEMENTED: the plugin (PJRT API 0.60) does not have this function")
+	require.EqualError(t, err, "PJRT_Executable_GetCompiledMemoryStats: UNIMPLEMENTED: the plugin (PJRT API 0.95) does not have this function")
 	require.ErrorContains(t, p.check(), "its function table has 40 bytes")
 	api.size = 1000
 	require.NoError(t, p.check())
 	api.version.major = 1
-	require.ErrorContains(t, p.check(), "it speaks PJRT API 1.60, want 0.54 or newer")
+	require.ErrorContains(t, p.check(), "it speaks PJRT API 1.95, want 0.90 or newer")
 }

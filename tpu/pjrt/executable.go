@@ -48,7 +48,7 @@ func (e *Executable) Close() {
 // Name is the module's name as the compiler kept it.
 func (e *Executable) Name() (string, error) { return e.text(fnExecutableName) }
 
-// Fingerprint identifies the compiled program; plugins may answer Unimplemented. On CPU it differs between
+// Fingerprint identifies the compiled program, in bytes that need not be text; plugins may answer Unimplemented. On CPU it differs between
 // compiles of the same module.
 func (e *Executable) Fingerprint() (string, error) { return e.text(fnExecutableFingerprint) }
 
@@ -103,7 +103,7 @@ func (e *Executable) MemoryStats() (MemoryStats, error) {
 	return out, err
 }
 
-// CostAnalysis are the compiler's estimates ("flops", "bytes accessed", ...) in its order. The CPU plugin
+// CostAnalysis are the compiler's estimates ("flops", "bytes accessed", ...) in its order, which may be random. The CPU plugin
 // answers Unimplemented. Loop bodies may be counted once and times may be nonsense: do not choose by them.
 func (e *Executable) CostAnalysis() ([]NamedValue, error) {
 	var out []NamedValue

@@ -76,18 +76,6 @@ func (l *LoadedExecutable) Close() {
 	}
 }
 
-// Delete drops the program from the devices now; runs in flight end normally, new ones fail.
-func (l *LoadedExecutable) Delete() error {
-	return l.with(func(ptr cptr) error { return call(l.client.plugin, fnLoadedDelete, &objArgs{obj: ptr}) })
-}
-
-// IsDeleted says whether Delete was called.
-func (l *LoadedExecutable) IsDeleted() (bool, error) {
-	a := &objBool{}
-	err := l.with(func(ptr cptr) error { a.obj = ptr; return call(l.client.plugin, fnLoadedIsDeleted, a) })
-	return a.out, err
-}
-
 // Execute starts a one-device program. It returns when the run is enqueued: outputs are owned by the caller and
 // carry an error of the run in Ready and ToHost. A program without outputs is waited for. An argument that the
 // program aliases to an output is taken (IsDeleted) unless it is NonDonatable. Arguments may be closed at once.

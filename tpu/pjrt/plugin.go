@@ -16,11 +16,11 @@ import (
 	"unsafe"
 )
 
-// APIMajor is the major version of the C API this package speaks; MinMinor the oldest minor version that has
-// the struct layouts used here.
+// APIMajor is the major version of the C API this package speaks; MinMinor the oldest minor version whose
+// header the struct layouts were checked against.
 const (
 	APIMajor = 0
-	MinMinor = 54
+	MinMinor = 90
 )
 
 // Plugin is a loaded PJRT plugin. It stays loaded until the process ends: XLA cannot be unloaded.
