@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"tpuc/internal/mmap"
 	"tpuc/ir/tensor"
 )
 
@@ -31,7 +32,7 @@ const (
 // folder, models/<name>.json, and raw tensor storages under data/weights and data/constants with a JSON index each.
 type Archive struct {
 	label   string
-	file    *mapping
+	file    *mmap.File
 	root    string
 	model   string
 	entries map[string]*zip.File // by name below the root
@@ -45,28 +46,28 @@ type Archive struct {
 // OpenArchive maps the archive at name, which may be gzipped, and reads its indexes of tensors. Archives of other kinds and of older torch
 // are refused by name. Tensors that cannot be loaded are listed with their reason in Stored.Err; they fail when they are used.
 func OpenArchive(name string) (*Archive, error) {
-	m, err := mapFile(name)
+	m, err := mmap.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	if bytes.HasPrefix(m.data, gzipMagic) {
+	if bytes.HasPrefix(m.Data, gzipMagic) {
 		zipped := m
-		m, err = inflate(zipped.data)
-		zipped.close()
+		m, err = inflate(zipped.Data)
+		zipped.Close()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	a, err := readArchive(name, m)
 	if err != nil {
-		m.close()
+		m.Close()
 		return nil, err
 	}
 	return a, nil
 }
 
 // readArchive takes ownership of m when it succeeds.
-func readArchive(label string, m *mapping) (*Archive, error) {
+func readArchive(label string, m *mmap.File) (*Archive, error) {
 	a := &Archive{label: label, file: m, entries: make(map[string]*zip.File), index: make(map[string]int)}
 	if err := a.readDirectory(); err != nil {
 		return nil, fmt.Errorf("%s: %w", label, err)
@@ -131,7 +132,7 @@ func (a *Archive) Entry(name string) ([]byte, error) {
 }
 
 // Close unmaps the archive. Tensors and entries that alias it must not be used afterwards.
-func (a *Archive) Close() error { return a.file.close() }
+func (a *Archive) Close() error { return a.file.Close() }
 
 // Names are the tensors' fully qualified names: data/weights first, then those of data/constants that are not there too.
 func (a *Archive) Names() []string {
@@ -162,16 +163,16 @@ func (a *Archive) stored(f *zip.File) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("entry %q: %w", f.Name, err)
 	}
-	size, total := f.UncompressedSize64, uint64(len(a.file.data))
+	size, total := f.UncompressedSize64, uint64(len(a.file.Data))
 	if f.CompressedSize64 != size || off < 0 || uint64(off) > total || size > total-uint64(off) {
 		return nil, fmt.Errorf("entry %q is at byte %d with %d bytes, wanted within the file's %d", f.Name, off, size, total)
 	}
-	return a.file.data[off : uint64(off)+size : uint64(off)+size], nil
+	return a.file.Data[off : uint64(off)+size : uint64(off)+size], nil
 }
 
 // readDirectory reads the zip's central directory. Sizes are taken from there only: torch writes local headers without them.
 func (a *Archive) readDirectory() error {
-	z, err := zip.NewReader(bytes.NewReader(a.file.data), int64(len(a.file.data)))
+	z, err := zip.NewReader(bytes.NewReader(a.file.Data), int64(len(a.file.Data)))
 	if err != nil {
 		return fmt.Errorf("%w: wanted a torch.export archive (.pt2), made by torch.export.save", err)
 	}
@@ -247,7 +248,7 @@ func (a *Archive) checkKind() error {
 }
 
 // inflate unpacks gzip data into a file that has no name, and maps that.
-func inflate(data []byte) (*mapping, error) {
+func inflate(data []byte) (*mmap.File, error) {
 	f, err := os.CreateTemp("", "tpuc-*.pt2")
 	if err != nil {
 		return nil, err
@@ -267,5 +268,5 @@ func inflate(data []byte) (*mapping, error) {
 	if n > maxInflated {
 		return nil, fmt.Errorf("gzip: inflates to more than %d bytes: gunzip it yourself", int64(maxInflated))
 	}
-	return mapOpen(f)
+	return mmap.Map(f)
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"tpuc/internal/mmap"
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
 )
@@ -24,12 +25,12 @@ type NPZ struct {
 
 // OpenNPZ reads all arrays of the file. Arrays that cannot be read are reported together, in a diag.List.
 func OpenNPZ(path string) (*NPZ, error) {
-	m, err := mapFile(path)
+	m, err := mmap.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer m.close()
-	z, err := zip.NewReader(bytes.NewReader(m.data), int64(len(m.data)))
+	defer m.Close()
+	z, err := zip.NewReader(bytes.NewReader(m.Data), int64(len(m.Data)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: wanted an npz file", path, err)
 	}

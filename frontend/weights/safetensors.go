@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tpuc/internal/mmap"
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
 )
@@ -18,7 +19,7 @@ const maxHeader = 100_000_000
 // Safetensors is a mapped safetensors file.
 type Safetensors struct {
 	label    string
-	file     *mapping
+	file     *mmap.File
 	metadata map[string]string
 	names    []string
 	entries  map[string]span
@@ -47,21 +48,21 @@ var safeDTypes = map[string]struct {
 // OpenSafetensors maps the file and checks its whole header: sizes, names, dtypes, shapes, and that the tensors cover the data without gaps
 // or overlaps. All faults are reported together, in a diag.List.
 func OpenSafetensors(path string) (*Safetensors, error) {
-	m, err := mapFile(path)
+	m, err := mmap.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	s, err := readSafetensors(path, m)
 	if err != nil {
-		m.close()
+		m.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
 // readSafetensors takes ownership of m when it succeeds.
-func readSafetensors(label string, m *mapping) (*Safetensors, error) {
-	header, data, err := splitSafetensors(m.data)
+func readSafetensors(label string, m *mmap.File) (*Safetensors, error) {
+	header, data, err := splitSafetensors(m.Data)
 	if err != nil {
 		return nil, diag.List{diag.Errorf(nil, "safetensors/header", "%s: %v", label, err)}
 	}
@@ -100,7 +101,7 @@ func (s *Safetensors) Load(name string) (*tensor.Tensor, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	_, data, err := splitSafetensors(s.file.data)
+	_, data, err := splitSafetensors(s.file.Data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.label, err) // closed
 	}
@@ -108,7 +109,7 @@ func (s *Safetensors) Load(name string) (*tensor.Tensor, error) {
 }
 
 // Close unmaps the file; tensors must not be used afterwards.
-func (s *Safetensors) Close() error { return s.file.close() }
+func (s *Safetensors) Close() error { return s.file.Close() }
 
 // splitSafetensors cuts a file into its JSON header and its data.
 func splitSafetensors(file []byte) (header, data []byte, err error) {

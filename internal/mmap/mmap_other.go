@@ -1,13 +1,13 @@
 //go:build !unix
 
-package weights
+package mmap
 
 import (
 	"io"
 	"os"
 )
 
-func mapBytes(f *os.File, size int) (*mapping, error) {
+func mapFile(f *os.File, size int) (*File, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
@@ -15,5 +15,5 @@ func mapBytes(f *os.File, size int) (*mapping, error) {
 	if _, err := io.ReadFull(f, data); err != nil {
 		return nil, err
 	}
-	return &mapping{data: data}, nil
+	return &File{Data: data}, nil
 }

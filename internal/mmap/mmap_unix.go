@@ -1,6 +1,6 @@
 //go:build unix
 
-package weights
+package mmap
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func mapBytes(f *os.File, size int) (*mapping, error) {
+func mapFile(f *os.File, size int) (*File, error) {
 	data, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("%s: mmap of %d bytes: %w", f.Name(), size, err)
 	}
-	return &mapping{data: data, unmap: unix.Munmap}, nil
+	return &File{Data: data, unmap: unix.Munmap}, nil
 }

@@ -1,0 +1,338 @@
+package artifact
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"tpuc/ir/tensor"
+)
+
+// sample is a small artifact with every kind of list in use.
+func sample() (Manifest, Contents) {
+	x := Type{"f32", []int64{2, 3}}
+	n := Type{"i64", []int64{}}
+	constant := tensor.FromFloats(tensor.Make(tensor.F32, 2, 3), []float64{1, 2, 3, 4, 5, 6})
+	zero := tensor.FromInts(tensor.Make(tensor.I64), []int64{0})
+	w := tensor.FromFloats(tensor.Make(tensor.F32, 2, 3), []float64{9, 8, 7, 6, 5, 4})
+	m := Manifest{
+		Tpuc: "0.1.0", Model: Model{Name: "counter", Kind: "text"},
+		Target: Target{"cpu", "cpu", 1}, Plugin: Plugin{Name: "cpu-plugin", Version: "1", SHA256: digest([]byte("library"))},
+		Options: []Option{{"opt", "3"}}, Dims: []Dim{{"s0", 2}},
+		Inputs:    []Port{{Name: "x", Path: "args[0]", Type: x}},
+		Outputs:   []Port{{Name: "y", Type: x}},
+		Weights:   []Weight{{Name: "w", Names: []string{"w", "tied.w"}, Class: "weight", Type: x, Expr: `"w"`}},
+		State:     []Weight{{Name: "n", Class: "constant", Type: n}},
+		Constants: []Weight{{Name: "c0", Class: "constant", Type: x}, {Name: "c1", Class: "constant", Type: x}},
+		Args:      []Slot{{KindInput, 0}, {KindWeight, 0}, {KindState, 0}, {KindConstant, 0}, {KindConstant, 1}},
+		Results:   []Slot{{KindOutput, 0}, {KindState, 0}, {KindInput, 0}},
+		Aliases:   []Alias{{1, 2}},
+		Memory:    &Memory{Code: 1, Peak: 2},
+	}
+	return m, Contents{
+		Program: []byte("module {}\n"), Executable: bytes.Repeat([]byte("machine code "), 20),
+		Constants: func(int) (*tensor.Tensor, error) { return constant, nil },
+		State:     func(int) (*tensor.Tensor, error) { return zero, nil },
+		Weights:   func(int) (*tensor.Tensor, error) { return w, nil },
+	}
+}
+
+func write(t *testing.T, m Manifest, c Contents) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a.tpuc")
+	require.NoError(t, Write(path, m, c))
+	return path
+}
+
+func TestRoundTrip(t *testing.T) {
+	m, c := sample()
+	a, err := Open(write(t, m, c))
+	require.NoError(t, err)
+	defer a.Close()
+	require.NoError(t, a.Verify())
+
+	got := a.Manifest
+	require.Equal(t, Format, got.Format)
+	require.Equal(t, digest(c.Program), got.Program)
+	require.Equal(t, m.Inputs, got.Inputs)
+	require.Equal(t, m.Args, got.Args)
+	require.Equal(t, m.Memory, got.Memory)
+	for _, name := range []string{ProgramSection, ExecutableSection} {
+		data, err := a.Section(name)
+		require.NoError(t, err)
+		require.Equal(t, map[string][]byte{ProgramSection: c.Program, ExecutableSection: c.Executable}[name], data)
+	}
+	// Equal constants lie in the file once, and everything lies where a plugin can use it in place.
+	require.Equal(t, got.Constants[0].Offset, got.Constants[1].Offset)
+	require.NotEqual(t, got.Constants[0].Offset, got.State[0].Offset)
+	for _, w := range append(append(got.Weights, got.State...), got.Constants...) {
+		x, err := a.Tensor(w)
+		require.NoError(t, err)
+		require.Zero(t, w.Offset%align)
+		require.Equal(t, w.Type.String(), x.Type.String())
+	}
+	x, err := a.Tensor(got.Weights[0])
+	require.NoError(t, err)
+	require.Equal(t, []float64{9, 8, 7, 6, 5, 4}, x.Floats())
+	require.Equal(t, WeightsSection, got.Weights[0].Section)
+	require.Equal(t, ConstantsSection, got.State[0].Section)
+}
+
+func TestByReference(t *testing.T) {
+	m, c := sample()
+	m.Checkpoint = &File{Name: "model.safetensors", Size: 100}
+	c.Weights = nil
+	a, err := Open(write(t, m, c))
+	require.NoError(t, err)
+	defer a.Close()
+	_, err = a.Tensor(a.Manifest.Weights[0])
+	require.ErrorContains(t, err, "checkpoint")
+	_, err = a.Section(WeightsSection)
+	require.ErrorContains(t, err, "no section weights.bin")
+	require.NoError(t, a.Verify())
+}
+
+func TestEqualBytes(t *testing.T) {
+	m, c := sample()
+	a, err := os.ReadFile(write(t, m, c))
+	require.NoError(t, err)
+	b, err := os.ReadFile(write(t, m, c))
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(a, b))
+
+	// Another executable of the same program changes neither manifest nor program.
+	c.Executable = append([]byte{}, c.Executable...)
+	c.Executable[3]++
+	other, err := Open(write(t, m, c))
+	require.NoError(t, err)
+	defer other.Close()
+	z, err := zip.NewReader(bytes.NewReader(a), int64(len(a)))
+	require.NoError(t, err)
+	off, err := z.File[0].DataOffset()
+	require.NoError(t, err)
+	data, err := other.Section(ManifestSection)
+	require.NoError(t, err)
+	require.Equal(t, string(a[off:off+int64(len(data))]), string(data))
+}
+
+// A stranger's zip reader sees what docs/artifact.md promises: the manifest first, everything stored and aligned, no time.
+func TestContainer(t *testing.T) {
+	m, c := sample()
+	z, err := zip.OpenReader(write(t, m, c))
+	require.NoError(t, err)
+	defer z.Close()
+	var names []string
+	for _, f := range z.File {
+		names = append(names, f.Name)
+		off, err := f.DataOffset()
+		require.NoError(t, err)
+		require.Zero(t, off%align, f.Name)
+		require.Equal(t, zip.Store, f.Method)
+		require.Equal(t, 1980, f.Modified.Year())
+		r, err := f.Open()
+		require.NoError(t, err)
+		var b bytes.Buffer
+		_, err = b.ReadFrom(r)
+		require.NoError(t, err) // the CRC-32 too
+	}
+	require.Equal(t, []string{ManifestSection, ProgramSection, ExecutableSection, ConstantsSection, WeightsSection, DirectorySection}, names)
+}
+
+// Every flipped bit is noticed, by Open or by Verify, and nothing panics.
+func TestFlips(t *testing.T) {
+	m, c := sample()
+	whole, err := os.ReadFile(write(t, m, c))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "a.tpuc")
+	for i := range whole {
+		bad := bytes.Clone(whole)
+		bad[i] ^= 1 << (i % 8)
+		require.NoError(t, os.WriteFile(path, bad, 0o644))
+		a, err := Open(path)
+		if err == nil {
+			err = a.Verify()
+			a.Close()
+		}
+		require.Error(t, err, "byte %d of %d", i, len(whole))
+		require.NotContains(t, err.Error(), "panic")
+	}
+}
+
+func TestCuts(t *testing.T) {
+	m, c := sample()
+	whole, err := os.ReadFile(write(t, m, c))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "a.tpuc")
+	for _, n := range []int{0, 1, 29, 64, len(whole) / 2, len(whole) - 1} {
+		require.NoError(t, os.WriteFile(path, whole[:n], 0o644))
+		_, err := Open(path)
+		require.Error(t, err, "%d bytes", n)
+	}
+	require.NoError(t, os.WriteFile(path, append(bytes.Clone(whole), 0), 0o644))
+	a, err := Open(path)
+	if err == nil {
+		require.Error(t, a.Verify())
+		a.Close()
+	}
+}
+
+// A damaged section is found before its bytes are given out; other sections stay readable.
+func TestDamagedSection(t *testing.T) {
+	m, c := sample()
+	path := write(t, m, c)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	i := bytes.Index(whole, c.Executable)
+	require.Positive(t, i)
+	whole[i+5] ^= 4
+	require.NoError(t, os.WriteFile(path, whole, 0o644))
+	a, err := Open(path)
+	require.NoError(t, err)
+	defer a.Close()
+	_, err = a.Section(ExecutableSection)
+	require.ErrorContains(t, err, "section executable.bin is damaged: sha256 is ")
+	_, err = a.Section(ProgramSection)
+	require.NoError(t, err)
+}
+
+func TestFormatVersion(t *testing.T) {
+	m, c := sample()
+	path := write(t, m, c)
+	// A later format, which this package cannot know otherwise.
+	later := `{"format": "7", "tpuc": "9.1", "shape": {"new": true}}`
+	var b bytes.Buffer
+	require.NoError(t, writeZip(&b, []section{{ManifestSection, raw([]byte(later))}}))
+	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
+	_, err := Open(path)
+	require.ErrorIs(t, err, ErrFormat)
+	require.ErrorContains(t, err, `format version "7"`)
+	require.ErrorContains(t, err, `wanted "0"`)
+	require.ErrorContains(t, err, `tpuc "9.1"`)
+}
+
+func TestUnknownField(t *testing.T) {
+	m, c := sample()
+	_, blobs, err := layOut(m, c)
+	require.NoError(t, err)
+	require.Len(t, blobs, 2)
+	var b bytes.Buffer
+	require.NoError(t, writeZip(&b, []section{{ManifestSection, raw([]byte(`{"format":"0","surprise":1}`))}}))
+	path := filepath.Join(t.TempDir(), "a.tpuc")
+	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
+	_, err = Open(path)
+	require.ErrorContains(t, err, "surprise")
+}
+
+func TestCheck(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*Manifest)
+		want   string
+	}{
+		{"argument twice", func(m *Manifest) { m.Args[1] = m.Args[0] }, "argument 1 is input 0, as argument 0 already"},
+		{"argument out of range", func(m *Manifest) { m.Args[1].Index = 5 }, "argument 1 is weight 5, wanted below 1"},
+		{"negative index", func(m *Manifest) { m.Args[1].Index = -1 }, "argument 1 is weight -1"},
+		{"argument kind", func(m *Manifest) { m.Args[1].Kind = KindOutput }, `argument 1 has kind "output"`},
+		{"output missing", func(m *Manifest) { m.Results = m.Results[1:]; m.Aliases = nil }, `output 0 ("y") is no result`},
+		{"state result missing", func(m *Manifest) { m.Results = m.Results[:1]; m.Aliases = nil }, `state 0 ("n") has no result`},
+		{"weight donated", func(m *Manifest) { m.Aliases[0] = Alias{0, 1} }, `takes the memory of weight "w", which later calls need`},
+		{"state to output", func(m *Manifest) { m.Aliases[0] = Alias{0, 2} }, `result 0 (output "y") takes the memory of state "n"`},
+		{"alias range", func(m *Manifest) { m.Aliases[0] = Alias{9, 2} }, "result 9 is aliased"},
+		{"alias twice", func(m *Manifest) { m.Aliases = append(m.Aliases, m.Aliases[0]) }, "aliased twice"},
+		{"dtype", func(m *Manifest) { m.Inputs[0].DType = "f99" }, `input 0 ("x"): unknown dtype "f99"`},
+		{"dims", func(m *Manifest) { m.Outputs[0].Dims = []int64{-1} }, `output 0 ("y"): dimension 0 is -1`},
+		{"class", func(m *Manifest) { m.Weights[0].Class = "gift" }, `weight 0 ("w"): class "gift"`},
+		{"devices", func(m *Manifest) { m.Target.Devices = 0 }, "0 devices"},
+		{"plugin digest", func(m *Manifest) { m.Plugin.SHA256 = "abc" }, `"abc" of the plugin`},
+		{"contents of another type", func(m *Manifest) { m.Weights[0].Dims = []int64{3, 2} }, `weight "w" has contents of type f32[2,3], wanted f32[3,2]`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m, c := sample()
+			m.Args, m.Results = append([]Slot{}, m.Args...), append([]Slot{}, m.Results...)
+			tc.change(&m)
+			path := filepath.Join(t.TempDir(), "a.tpuc")
+			require.ErrorContains(t, Write(path, m, c), tc.want)
+			left, err := os.ReadDir(filepath.Dir(path))
+			require.NoError(t, err)
+			require.Empty(t, left, "a failed write leaves nothing behind")
+		})
+	}
+}
+
+// Offsets that a hostile manifest names are checked against the sections.
+func TestHostileOffsets(t *testing.T) {
+	m, c := sample()
+	laid, _, err := layOut(m, c)
+	require.NoError(t, err)
+	sections := []File{{ConstantsSection, 128, digest(nil)}, {WeightsSection, 64, digest(nil)}}
+	for _, off := range []int64{-64, 1, 63, 64, 1 << 62} {
+		bad := laid
+		bad.Weights = []Weight{laid.Weights[0]}
+		bad.Weights[0].Offset = off
+		require.ErrorContains(t, bad.check(sections), "wanted a multiple of 64 within the 64 bytes of weights.bin", "offset %d", off)
+	}
+	bad := laid
+	bad.Weights = []Weight{laid.Weights[0]}
+	bad.Weights[0].Section = ExecutableSection
+	require.ErrorContains(t, bad.check(sections), `section "executable.bin" is not there`)
+}
+
+func TestManifestJSON(t *testing.T) {
+	m, c := sample()
+	laid, _, err := layOut(m, c)
+	require.NoError(t, err)
+	data, err := encode(laid)
+	require.NoError(t, err)
+	var back Manifest
+	require.NoError(t, json.Unmarshal(data, &back))
+	require.Empty(t, cmp.Diff(laid, back))
+	require.NotContains(t, string(data), "null")
+	require.Less(t, strings.Index(string(data), `"format"`), 10)
+}
+
+// Another program's zip, an npz for instance, is not taken for an artifact.
+func TestIsArtifact(t *testing.T) {
+	m, c := sample()
+	path := write(t, m, c)
+	require.True(t, IsArtifact(path))
+	other := filepath.Join(t.TempDir(), "other.zip")
+	require.NoError(t, os.WriteFile(other, []byte("PK\x03\x04 something else that is long enough for a header"), 0o644))
+	require.False(t, IsArtifact(other))
+	require.False(t, IsArtifact(other+".missing"))
+	_, err := Open(other)
+	require.ErrorContains(t, err, "wanted a .tpuc artifact")
+}
+
+func FuzzOpen(f *testing.F) {
+	m, c := sample()
+	path := filepath.Join(f.TempDir(), "seed.tpuc")
+	require.NoError(f, Write(path, m, c))
+	seed, err := os.ReadFile(path)
+	require.NoError(f, err)
+	f.Add(seed)
+	f.Add([]byte("PK\x03\x04"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "a.tpuc")
+		require.NoError(t, os.WriteFile(path, data, 0o644))
+		a, err := Open(path)
+		if err != nil {
+			return
+		}
+		defer a.Close()
+		// What Open and Verify accept is what Write wrote: all tensors can be read.
+		if a.Verify() == nil {
+			for _, w := range a.Manifest.Constants {
+				if _, err := a.Tensor(w); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
