@@ -66,6 +66,8 @@ func Parse(s string) (Target, error) {
 		}
 		return parseCount(s, c, shape[0])
 	}
+	// libtpu takes any box, "v6e:4x2" too; Google's machines come in these shapes only, and a program compiled for
+	// another one would find no slice to run on.
 	if want := trimShape(f, shape); want != nil {
 		shape = want
 	}
@@ -110,6 +112,7 @@ func cutChip(name string) (Chip, string, bool) {
 	length := 0
 	for _, c := range Chips {
 		for _, alias := range spellings(c) {
+			// The longest alias wins: "v5" would otherwise take "v5-lite-podslice" apart at its own hyphen.
 			rest, ok := strings.CutPrefix(name, alias)
 			if ok && (rest == "" || rest[0] == ':' || rest[0] == '-') && len(alias) > length {
 				found, length = c, len(alias)
@@ -185,6 +188,7 @@ func around(f Facts, c Chip, n int) []string {
 		all = append(all, named{count, fmt.Sprintf("%s-%d", f.Name, count)})
 	}
 	near := slices.Clone(all)
+	// Stable, as all sorts here: equal distances stay in the table's order, so that an error is the same every time.
 	slices.SortStableFunc(near, func(a, b named) int { return cmp.Compare(abs(a.count-n), abs(b.count-n)) })
 	near = near[:min(len(near), maxNear)]
 	slices.SortFunc(near, func(a, b named) int { return cmp.Compare(a.count, b.count) })
@@ -222,6 +226,7 @@ func nearest(name string) []string {
 	}
 	var all []scored
 	add := func(text string) { all = append(all, scored{text, distance(name, text)}) }
+	// Both spellings of each slice: a slip is likely a slip in one of them.
 	add("cpu")
 	for _, e := range List()[1:] {
 		add(e.Target.String())
@@ -253,7 +258,7 @@ func familyExamples() []string {
 
 // distance is Levenshtein's, in bytes.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	row := make([]int, len(b)+1) // of the matrix, for one prefix of a
 	for j := range row {
 		row[j] = j
 	}

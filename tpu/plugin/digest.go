@@ -39,6 +39,7 @@ func readMark(path, file string) (mark, bool) {
 	if json.Unmarshal(data, &m) != nil || len(m.SHA256) != sha256.Size*2 {
 		return mark{}, false
 	}
+	// Nanoseconds of modification time: an overwrite within one tick of the clock that keeps the size goes unseen.
 	now, err := markOf(file, m.SHA256, m.Source)
 	return m, err == nil && now == m
 }

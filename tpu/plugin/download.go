@@ -21,6 +21,10 @@ const (
 	defaultRetries = 5 // pip's
 	firstBackoff   = 500 * time.Millisecond
 	maxBackoff     = 15 * time.Second
+
+	// minProgress is what an attempt must bring to count as one that worked: a server that gives a byte and hangs up is
+	// not followed for ever.
+	minProgress = 1 << 20
 )
 
 // download fills part with the pinned wheel, going on where an earlier attempt, or an earlier run, stopped. Only a file
@@ -40,7 +44,7 @@ func (f *fetcher) download(ctx context.Context, c *client, u *url.URL, part stri
 		err := f.retry(ctx, func() (bool, error) {
 			before := d.n
 			err := d.stream(ctx, c, u)
-			return d.n > before, err
+			return d.n >= before+minProgress, err
 		})
 		d.meter.finish(err == nil)
 		if err != nil {
@@ -48,6 +52,7 @@ func (f *fetcher) download(ctx context.Context, c *client, u *url.URL, part stri
 		}
 		got := hex.EncodeToString(d.hash.Sum(nil))
 		if got == f.pin.WheelSHA256 {
+			// Synced, so that a crash of the machine cannot leave a hole that a later run takes for a whole part.
 			return file.Sync()
 		}
 		if err := d.reset(); err != nil {
@@ -104,7 +109,7 @@ func passing(err error) bool {
 		return status.Code >= 500 || status.Code == http.StatusTooManyRequests || status.Code == http.StatusRequestTimeout
 	}
 	var fatal fatalError
-	var path *os.PathError
+	var path *os.PathError // the disk's, not the network's
 	return !errors.As(err, &fatal) && !errors.As(err, &path) && !tlsError(err)
 }
 
@@ -123,7 +128,7 @@ func (d *partial) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if fi.Size() > d.size {
+	if fi.Size() > d.size { // not of this wheel
 		return d.reset()
 	}
 	d.n, err = copyContext(ctx, d.hash, d.file)
@@ -146,6 +151,7 @@ func (d *partial) stream(ctx context.Context, c *client, u *url.URL) error {
 	if d.n == d.size {
 		return nil
 	}
+	// A compressed transfer would have another length, and ranges of it would not be ranges of the wheel (RFC 9110, 14).
 	header := map[string]string{"Accept-Encoding": "identity"}
 	if d.n > 0 {
 		header["Range"] = fmt.Sprintf("bytes=%d-", d.n)
@@ -153,6 +159,7 @@ func (d *partial) stream(ctx context.Context, c *client, u *url.URL) error {
 	resp, err := c.get(ctx, u, header)
 	var status *statusError
 	if errors.As(err, &status) && status.Code == http.StatusRequestedRangeNotSatisfiable {
+		// Its file is shorter than our part: what we have is of another file.
 		return errors.Join(err, d.restart())
 	}
 	if err != nil {
@@ -165,12 +172,14 @@ func (d *partial) stream(ctx context.Context, c *client, u *url.URL) error {
 			return err
 		}
 	}
+	// Appending bytes of another position would spoil the whole part; the digest would tell, but 137 MB later.
 	if resp.StatusCode == http.StatusPartialContent && rangeStart(resp.Header.Get("Content-Range")) != d.n {
 		return errors.Join(fmt.Errorf("%s answered with range %q, want one from %d", redact(u.String()), shorten(resp.Header.Get("Content-Range")), d.n), d.restart())
 	}
 	if resp.ContentLength >= 0 && d.n+resp.ContentLength != d.size {
 		return fatalError{fmt.Errorf("%s has %d bytes, want %d: it is another file", redact(u.String()), d.n+resp.ContentLength, d.size)}
 	}
+	// The length may be unknown (chunked): the limit keeps a server from filling the disk.
 	got, err := copyContext(ctx, io.MultiWriter(d.file, d.hash, d.meter), io.LimitReader(resp.Body, d.size-d.n))
 	d.n += got
 	if err != nil {

@@ -33,6 +33,7 @@ func (s store) fetch(ctx context.Context, pin Pin, o Options) (*Plugin, error) {
 		return nil, err
 	}
 	defer unlock()
+	// Another process may have fetched it while we waited.
 	if p := s.present(pin); p != nil {
 		return p, nil
 	}
@@ -53,6 +54,7 @@ func (s store) fetch(ctx context.Context, pin Pin, o Options) (*Plugin, error) {
 	if o.backoff > 0 {
 		f.backoff = o.backoff
 	}
+	// Before anything is downloaded: a full disk in the last second of a long transfer is the worst time to learn of it.
 	if err := checkSpace(dir, pin.LibrarySize); err != nil {
 		return nil, err
 	}
@@ -84,7 +86,7 @@ func (f *fetcher) run(ctx context.Context, dir string) (*Plugin, error) {
 	for _, index := range f.conf.Indexes {
 		var p *Plugin
 		var err error
-		if local, ok := localPath(index); ok {
+		if local, ok := localPath(index); ok { // a mirror on disk: file:///srv/simple
 			p, err = f.fromDir(ctx, filepath.Join(local, f.pin.Name), index, dir)
 		} else if f.o.Offline {
 			continue
@@ -156,7 +158,7 @@ func (f *fetcher) fromDir(ctx context.Context, path, place, dir string) (*Plugin
 		return nil, fmt.Errorf("has no wheel of %s %s", f.pin.Name, f.pin.Version)
 	}
 	var errs []error
-	for _, w := range wheels {
+	for _, w := range wheels { // a bad one does not hide a good one
 		f.announce(redact(place))
 		p, err := unpack(ctx, w, f.pin, dir, redact(place), f.r)
 		if err == nil {
@@ -194,6 +196,7 @@ func (f *fetcher) fromPage(ctx context.Context, page *url.URL, place, dir string
 		if file.Name != f.pin.Wheel {
 			continue
 		}
+		// Only to save a useless download: a digest that agrees is still checked against the bytes.
 		if file.SHA256 != "" && file.SHA256 != f.pin.WheelSHA256 {
 			return nil, fmt.Errorf("lists %s with sha256 %s, pinned is %s: it is another file", file.Name, shorten(file.SHA256), f.pin.WheelSHA256)
 		}

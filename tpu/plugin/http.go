@@ -76,6 +76,7 @@ func (o Options) newClient(c pipConfig) (*client, error) {
 		}
 		conf.Certificates = []tls.Certificate{cert}
 	}
+	// No limit on the whole transfer: a slow line is no fault, silence is (stallBody).
 	secure := &http.Transport{
 		Proxy:                 proxy,
 		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
@@ -91,10 +92,11 @@ func (o Options) newClient(c pipConfig) (*client, error) {
 		loose.TLSClientConfig.InsecureSkipVerify = true
 		t.loose = loose
 	}
+	// Files often lie on the index's own host, under URLs without its credentials; pip uses them there too.
 	for _, index := range append(append([]string{}, c.Indexes...), c.FindLinks...) {
 		if u, err := url.Parse(index); err == nil && u.User != nil {
-			if _, seen := t.users[u.Host]; !seen {
-				t.users[u.Host] = u.User
+			if _, seen := t.users[origin(u)]; !seen {
+				t.users[origin(u)] = u.User
 			}
 		}
 	}
@@ -141,11 +143,12 @@ func (c *client) page(ctx context.Context, u *url.URL) ([]indexFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", redact(u.String()), err)
 	}
+	// Links are relative to where redirects led, and must not carry the index's credentials into other places.
 	base := *resp.Request.URL
 	base.User = nil
 	files, err := parsePage(resp.Header.Get("Content-Type"), data, &base)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", redact(u.String()), err)
+		return nil, fatalError{fmt.Errorf("%s: %w", redact(u.String()), err)}
 	}
 	return files, nil
 }
@@ -181,17 +184,17 @@ type transport struct {
 	secure, loose http.RoundTripper // loose is nil without trusted hosts
 	trusted       []string
 	netrc         []netrcEntry
-	users         map[string]*url.Userinfo // credentials of configured URLs, by host:port
+	users         map[string]*url.Userinfo // credentials of configured URLs, by origin
 }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.User == nil && req.Header.Get("Authorization") == "" {
-		user := t.users[req.URL.Host]
+		user := t.users[origin(req.URL)]
 		if user == nil {
 			user = netrcUser(t.netrc, req.URL.Hostname())
 		}
 		if user != nil {
-			req = req.Clone(req.Context())
+			req = req.Clone(req.Context()) // a RoundTripper must not change what it was given
 			password, _ := user.Password()
 			req.SetBasicAuth(user.Username(), password)
 		}
@@ -203,6 +206,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return t.secure.RoundTrip(req)
 }
+
+// origin is what credentials belong to: a password for https is never sent to the same host over http.
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // CloseIdleConnections lets http.Client release both transports.
 func (t *transport) CloseIdleConnections() {
@@ -217,7 +223,7 @@ func (t *transport) CloseIdleConnections() {
 // OpenSSL know. A file that pip's own option names must be usable; the variables' files are taken if they are.
 func (o Options) roots(c pipConfig) (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
-	if err != nil {
+	if err != nil { // a system without certificates: ours may do
 		pool = x509.NewCertPool()
 	}
 	for _, name := range []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"} {
@@ -289,12 +295,13 @@ func (o Options) proxy(c pipConfig) (func(*http.Request) (*url.URL, error), erro
 		HTTPProxy:  either("HTTP_PROXY", "http_proxy"),
 		HTTPSProxy: either("HTTPS_PROXY", "https_proxy"),
 		NoProxy:    either("NO_PROXY", "no_proxy"),
-		CGI:        o.env("REQUEST_METHOD") != "",
+		CGI:        o.env("REQUEST_METHOD") != "", // there HTTP_PROXY is the client's to set (httpoxy)
 	}
 	find := conf.ProxyFunc()
 	return func(r *http.Request) (*url.URL, error) { return find(r.URL) }, nil
 }
 
+// userinfo matches credentials in anything that looks like an address, since what url.Parse refuses is shown too.
 var userinfo = regexp.MustCompile(`//[^/?#\s"]*@`)
 
 // redact hides what may be secret in an address, well formed or not: user, password, query and fragment.

@@ -58,7 +58,7 @@ func parseJSONPage(data []byte, base *url.URL) ([]indexFile, error) {
 	}
 	var files []indexFile
 	for _, f := range page.Files {
-		u, ok := resolve(base, f.URL)
+		u, ok := resolve(base, f.URL) // PEP 691 lets it be relative
 		if !ok {
 			continue
 		}
@@ -74,6 +74,7 @@ func parseJSONPage(data []byte, base *url.URL) ([]indexFile, error) {
 // parseHTMLPage reads PEP 503's form: anchors whose address ends in the file's name, with an optional #sha256=... fragment.
 func parseHTMLPage(data []byte, base *url.URL) ([]indexFile, error) {
 	var files []indexFile
+	// A tokenizer, no tree: index pages are long and flat, and nesting them would cost memory that an attacker chooses.
 	z := html.NewTokenizer(bytes.NewReader(data))
 	z.SetMaxBuf(1 << 20)
 	for {
@@ -94,7 +95,7 @@ func parseHTMLPage(data []byte, base *url.URL) ([]indexFile, error) {
 				continue
 			}
 			switch t.Data {
-			case "base":
+			case "base": // applies to the links after it
 				base = u
 			case "a":
 				f := indexFile{Name: path.Base(u.Path)}

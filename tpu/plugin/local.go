@@ -17,7 +17,7 @@ import (
 // path list; its directories are searched for the pinned library's name, and a file that is plainly another kind's
 // (libtpu.so when the CPU plugin is asked for) is passed over, so that one setting serves a TPU compile and a CPU run.
 func (o Options) local(ctx context.Context, pin Pin) (*Plugin, error) {
-	if o.Library != "" {
+	if o.Library != "" { // said on this very command: no guessing of kinds
 		return o.localFile(ctx, pin, o.expandHome(o.Library), "the library option")
 	}
 	for _, entry := range filepath.SplitList(o.env(EnvLibrary)) {
@@ -25,6 +25,7 @@ func (o Options) local(ctx context.Context, pin Pin) (*Plugin, error) {
 			continue
 		}
 		entry = o.expandHome(entry)
+		// Named and absent is an error, not a reason to fetch another: the user would run what they did not choose.
 		fi, err := os.Stat(entry)
 		if err != nil {
 			return nil, fmt.Errorf("%s plugin: %s: %w", pin.Kind, EnvLibrary, err)
@@ -48,6 +49,7 @@ func (o Options) local(ctx context.Context, pin Pin) (*Plugin, error) {
 // kindOf guesses a kind from a file's name; empty if the name says nothing.
 func kindOf(file string) Kind {
 	name := strings.ToLower(filepath.Base(file))
+	// libtpu.so, pjrt_c_api_tpu_plugin.so, pjrt_c_api_cpu_plugin.so, libpjrt_cpu.so
 	switch {
 	case strings.Contains(name, "tpu"):
 		return TPU
@@ -121,8 +123,9 @@ func (o Options) localWheel(ctx context.Context, pin Pin, wheel, source string) 
 		return nil, fmt.Errorf("%s has %d bytes, want at most %d", f.Name, f.UncompressedSize64, int64(maxLibrary))
 	}
 	size := int64(f.UncompressedSize64)
+	// By the wheel's digest: a rebuilt wheel of the same name is unpacked anew.
 	name := "local-" + wheelDigest[:12]
-	file := filepath.Join(s.dir, name, filepath.Base(f.Name))
+	file := filepath.Join(s.dir, name, filepath.Base(f.Name)) // Base: a member's path never leaves the directory
 	markFile := filepath.Join(s.dir, name, markName)
 	if m, ok := readMark(markFile, file); ok {
 		return o.describe(pin, file, m.SHA256, m.Size, source), nil
@@ -133,6 +136,7 @@ func (o Options) localWheel(ctx context.Context, pin Pin, wheel, source string) 
 		return nil, err
 	}
 	defer unlock()
+	// Another process may have unpacked it while we waited.
 	if m, ok := readMark(markFile, file); ok {
 		return o.describe(pin, file, m.SHA256, m.Size, source), nil
 	}
@@ -181,6 +185,7 @@ func (o Options) digestOf(ctx context.Context, file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// A library that is being linked or copied would get the digest of no file.
 	if before != after {
 		return "", fmt.Errorf("it changed while it was read")
 	}
@@ -193,7 +198,7 @@ func (o Options) digestOf(ctx context.Context, file string) (string, error) {
 
 // checkLibrary tells a shared library from a text file or a half download before the loader does, less clearly.
 func (o Options) checkLibrary(file string) error {
-	if o.os != "linux" {
+	if o.os != "linux" { // Mach-O has several magic numbers; elsewhere the loader decides
 		return nil
 	}
 	f, err := os.Open(file)

@@ -524,3 +524,41 @@ func TestLocateFullDisk(t *testing.T) {
 	_, err := f.locate(t)
 	require.ErrorContains(t, err, "free some, or set TPUC_CACHE to a larger disk")
 }
+
+func TestLocateDoesNotFollowATricklingServerForEver(t *testing.T) {
+	f := newFixture(t)
+	x := newIndex(t, f)
+	x.cut, x.breaks = 10, 1000
+	f.env["PIP_INDEX_URL"] = x.simple()
+	_, err := f.locate(t)
+	require.ErrorContains(t, err, "given up after 3 attempts")
+	require.Len(t, x.files, 3)
+}
+
+func TestCredentialsStayWithTheirOrigin(t *testing.T) {
+	f := newFixture(t)
+	plain := newIndex(t, f)
+	host := strings.TrimPrefix(plain.URL, "http://")
+	c, err := f.opts.newClient(pipConfig{Indexes: []string{"https://me:secret@" + host + "/simple"}})
+	require.NoError(t, err)
+	u, err := parseURL(plain.simple() + "/fake-pjrt/")
+	require.NoError(t, err)
+	_, err = c.page(context.Background(), u)
+	require.NoError(t, err)
+	require.Equal(t, []string{":"}, plain.auths)
+}
+
+func TestLocatePageThatIsNoneIsNotAskedForAgain(t *testing.T) {
+	f := newFixture(t)
+	asked := 0
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, "<html>")
+	}))
+	defer front.Close()
+	f.env["PIP_INDEX_URL"] = front.URL
+	_, err := f.locate(t)
+	require.ErrorContains(t, err, "no JSON of the simple API")
+	require.Equal(t, 1, asked)
+}

@@ -44,7 +44,7 @@ func parseNetrc(text string) []netrcEntry {
 		}
 		entries, macro = netrcLine(entries, words)
 	}
-	out := entries[:0]
+	out := entries[:0] // those that say something
 	for _, e := range entries {
 		if e.Login != "" || e.Password != "" {
 			out = append(out, e)
@@ -66,7 +66,7 @@ func netrcLine(entries []netrcEntry, words []string) (_ []netrcEntry, macro bool
 			return entries, false
 		case w == "default":
 			entries = append(entries, netrcEntry{})
-		case w == "macdef":
+		case w == "macdef": // commands of ftp up to an empty line, never credentials
 			return entries, true
 		case w == "machine":
 			entries, i = append(entries, netrcEntry{Machine: strings.ToLower(next)}), i+1

@@ -50,14 +50,14 @@ func (r *reporter) start(label string, total, done int64) *meter {
 	now := time.Now()
 	m := &meter{r: r, label: label, total: total, n: done, shown: now, begun: now}
 	switch {
-	case r.quiet:
+	case r.quiet: // counts, shows nothing
 	case r.tty:
 		m.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(r.w),
 			progressbar.OptionSetDescription(label),
 			progressbar.OptionShowBytes(true),
-			progressbar.OptionThrottle(100*time.Millisecond),
-			progressbar.OptionClearOnFinish(),
+			progressbar.OptionThrottle(100*time.Millisecond), // a write is a mebibyte: hundreds a second
+			progressbar.OptionClearOnFinish(),                // what stays on the screen is the note, not the bar
 		)
 		_ = m.bar.Set64(done)
 	case done > 0:

@@ -43,6 +43,7 @@ func (s store) path(pin Pin) string { return filepath.Join(s.dir, pin.dir(), pin
 func (s store) present(pin Pin) *Plugin {
 	file := s.path(pin)
 	m, ok := readMark(filepath.Join(s.dir, pin.dir(), markName), file)
+	// The mark is compared with the pin, so that a cache of an edited mark cannot pass another library off as pinned.
 	if !ok || m.SHA256 != pin.LibrarySHA256 || m.Size != pin.LibrarySize {
 		return nil
 	}
@@ -110,7 +111,7 @@ func (s store) lock(ctx context.Context, name string, r *reporter) (unlock func(
 		err    error
 	}
 	path := filepath.Join(s.dir, name+".lock")
-	taken := make(chan result, 1)
+	taken := make(chan result, 1) // room for one: the goroutine ends whether or not anyone still waits
 	go func() {
 		u, err := lockedfile.MutexAt(path).Lock()
 		taken <- result{u, err}

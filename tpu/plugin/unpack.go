@@ -29,6 +29,7 @@ func unpack(ctx context.Context, wheel string, pin Pin, dir, source string, r *r
 		if f.Name != pin.Member {
 			continue
 		}
+		// The directory of a zip is only its word; extract counts the bytes that come.
 		if f.UncompressedSize64 != uint64(pin.LibrarySize) {
 			return nil, fmt.Errorf("%s: %s has %d bytes, want %d", wheel, f.Name, f.UncompressedSize64, pin.LibrarySize)
 		}
@@ -88,7 +89,7 @@ func extract(ctx context.Context, f *zip.File, file string, size int64, want, la
 	err = writeAtomic(file, func(w io.Writer) error {
 		h := sha256.New()
 		n, err := copyContext(ctx, io.MultiWriter(w, h, m), io.LimitReader(in, size+1))
-		if err != nil {
+		if err != nil { // a wrong CRC-32 among others
 			return noSpace(err, filepath.Dir(file), size-n)
 		}
 		digest = hex.EncodeToString(h.Sum(nil))
