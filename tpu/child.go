@@ -137,7 +137,11 @@ func (c *compilation) load() (func([]byte) (*pjrt.Executable, error), error) {
 			return l.Executable(), err
 		}
 	} else {
-		topo, err := p.NewTopology(c.order.Target.Topology)
+		var options []pjrt.NamedValue
+		if config := c.order.Target.ChipConfig; config != "" {
+			options = append(options, pjrt.NamedValue{Name: "chip_config_name", Value: config})
+		}
+		topo, err := p.NewTopology(c.order.Target.Topology, options...)
 		if err != nil {
 			return nil, fmt.Errorf("topology %q: %w", c.order.Target.Topology, err)
 		}
@@ -145,6 +149,7 @@ func (c *compilation) load() (func([]byte) (*pjrt.Executable, error), error) {
 		c.reply.Stats.PlatformName, c.reply.Stats.PlatformVersion = topo.PlatformName(), topo.PlatformVersion()
 		compile = func(program []byte) (*pjrt.Executable, error) { return topo.Compile(program, opts) }
 	}
+	c.reply.Stats.Devices = len(devices)
 	if len(devices) < n {
 		return nil, fmt.Errorf("%d partitions on %d devices, want a target with at least as many devices", n, len(devices))
 	}
@@ -210,15 +215,21 @@ func missing(err error) error {
 	return err
 }
 
+// maxMessage bounds the plugin's words: some errors quote the whole module.
+const maxMessage = 1 << 20
+
 // failed is the reply for an error of the plugin.
 func failed(kind Kind, err error) reply {
-	var perr *pjrt.Error
-	if errors.As(err, &perr) && kind == Refused {
-		return reply{Kind: kind, Code: perr.Code, Message: perr.Message}
-	}
 	rep := reply{Kind: kind, Code: pjrt.Unknown, Message: err.Error()}
-	if perr != nil {
+	var perr *pjrt.Error
+	if errors.As(err, &perr) {
 		rep.Code = perr.Code
+		if kind == Refused {
+			rep.Message = perr.Message // the function's name says nothing to a user
+		}
+	}
+	if len(rep.Message) > maxMessage {
+		rep.Message = rep.Message[:maxMessage] + " ..."
 	}
 	return rep
 }

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"tpuc/tpu/chip"
 	"tpuc/tpu/pjrt"
 )
 
@@ -29,9 +30,18 @@ const (
 
 // Target is what to compile for.
 type Target struct {
-	Platform string // CPU or TPU
-	Topology string // libtpu's name, for example "v6e:2x4"; empty on CPU
-	Devices  int    // CPU: devices of the client, 0 = as many as partitions; TPU: ignored
+	Platform   string // CPU or TPU
+	Topology   string // libtpu's name, for example "v6e:2x4"; empty on CPU
+	ChipConfig string // libtpu's option chip_config_name, for example "megacore" on v4; empty = its default
+	Devices    int    // CPU: devices of the client, 0 = as many as partitions; TPU: ignored
+}
+
+// TargetOf is the target as the plugin names it.
+func TargetOf(t chip.Target) Target {
+	if !t.IsTPU() {
+		return Target{Platform: CPU, Devices: t.Devices()}
+	}
+	return Target{Platform: TPU, Topology: t.Topology(), ChipConfig: t.Facts().ChipConfig}
 }
 
 // Options change what comes out of the compiler; the cache hashes them whole.
@@ -77,6 +87,7 @@ type Stats struct {
 	APIVersion       string // PJRT C API of the plugin, "0.117"
 	PlatformName     string // "cpu", "tpu"
 	PlatformVersion  string // the plugin's description of its build
+	Devices          int    // of the target; a program may use fewer
 	Memory           pjrt.MemoryStats
 	Cost             []Cost // by name; nil where the plugin has none (CPU)
 	ParameterLayouts []pjrt.Layout

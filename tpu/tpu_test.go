@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tpuc/tpu"
+	"tpuc/tpu/chip"
 	"tpuc/tpu/pjrt"
 )
 
@@ -272,6 +273,45 @@ func TestCompileTPU(t *testing.T) {
 	require.Len(t, first.Stats.ParameterLayouts, 2)
 }
 
+const shardedMatmul = `module @sharded {
+  sdy.mesh @mesh = <["tp"=4]>
+  func.func public @main(%a: tensor<256x512xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"tp"}]>}, %b: tensor<512x128xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"tp"}, {}]>}) -> (tensor<256x128xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+    %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<256x512xbf16>, tensor<512x128xbf16>) -> tensor<256x128xf32>
+    return %0 : tensor<256x128xf32>
+  }
+}`
+
+// Every family, as users name it: sizes, and a product that needs an all-reduce over four devices.
+func TestCompileTPUFamilies(t *testing.T) {
+	for _, name := range []string{"v4:2x2x1", "v5e-4", "v5p-8", "v6e-4", "tpu7x-8"} {
+		t.Run(name, func(t *testing.T) {
+			target, err := chip.Parse(name)
+			require.NoError(t, err)
+			req := tpuRequest(t)
+			req.Target, req.Program, req.Options.NumPartitions = tpu.TargetOf(target), []byte(shardedMatmul), 4
+			res, err := tpu.Compile(t.Context(), req)
+			require.NoError(t, err)
+			require.Equal(t, target.Devices(), res.Stats.Devices)
+			require.EqualValues(t, 2*(256*128+128*128), res.Stats.Memory.Argument, "a quarter of each operand")
+			require.Equal(t, []tpu.Output{{Type: "f32", Dims: []int64{256, 128}}}, res.Stats.Outputs)
+		})
+	}
+}
+
+func TestTargetOf(t *testing.T) {
+	for name, want := range map[string]tpu.Target{
+		"cpu":     {Platform: tpu.CPU, Devices: 1},
+		"cpu:4":   {Platform: tpu.CPU, Devices: 4},
+		"v6e-8":   {Platform: tpu.TPU, Topology: "v6e:2x4"},
+		"v4-8":    {Platform: tpu.TPU, Topology: "v4:2x2x1", ChipConfig: "megacore"},
+		"tpu7x-8": {Platform: tpu.TPU, Topology: "TPU7x:2x2x1"},
+	} {
+		target, err := chip.Parse(name)
+		require.NoError(t, err)
+		require.Equal(t, want, tpu.TargetOf(target))
+	}
+}
+
 func TestTPUOutOfMemory(t *testing.T) {
 	req := tpuRequest(t)
 	req.Program = []byte(`module @big { func.func public @main(%a: tensor<8589934592xf32>) -> tensor<8589934592xf32> {
@@ -295,6 +335,9 @@ func TestTPUUnknownTopology(t *testing.T) {
 func TestTPULockIsNotTaken(t *testing.T) {
 	req := tpuRequest(t)
 	const lock = "/tmp/libtpu_lockfile"
+	if _, err := os.Stat(lock); os.IsNotExist(err) {
+		t.Cleanup(func() { os.Remove(lock) })
+	}
 	f, err := os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		t.Skipf("cannot open libtpu's lock file: %v", err)

@@ -157,6 +157,15 @@ func TestErrorText(t *testing.T) {
 	require.ErrorIs(t, &CompileError{Kind: Canceled, cause: cause}, cause)
 }
 
+func TestFailedReply(t *testing.T) {
+	perr := &pjrt.Error{Code: pjrt.InvalidArgument, Func: "PJRT_Client_Compile", Message: "bad module"}
+	require.Equal(t, reply{Kind: Refused, Code: pjrt.InvalidArgument, Message: "bad module"}, failed(Refused, perr))
+	require.Equal(t, reply{Kind: NotLoaded, Code: pjrt.InvalidArgument, Message: "topology: PJRT_Client_Compile: INVALID_ARGUMENT: bad module"},
+		failed(NotLoaded, fmt.Errorf("topology: %w", perr)))
+	require.Equal(t, reply{Kind: Refused, Code: pjrt.Unknown, Message: "other"}, failed(Refused, errors.New("other")))
+	require.Len(t, failed(Refused, errors.New(strings.Repeat("x", 2*maxMessage))).Message, maxMessage+len(" ..."))
+}
+
 func TestCrashMessage(t *testing.T) {
 	const abseil = "W1130 20:27:43.129618   15606 a.cc:1] slow\nF1130 20:27:44.000001   15606 layout.cc:12] Check failed: a == b (1 vs. 2)\n*** stack ***\nSIGABRT: abort\nPC=0x1 m=0 sigcode=0\n"
 	require.Equal(t, "F1130 20:27:44.000001   15606 layout.cc:12] Check failed: a == b (1 vs. 2)", crashMessage(abseil, "status"))

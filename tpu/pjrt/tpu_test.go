@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tpuc/tpu/chip"
 	"tpuc/tpu/pjrt"
 	"tpuc/tpu/plugin"
 )
@@ -68,4 +69,24 @@ func TestTopologyErrors(t *testing.T) {
 	_, err = open(t, plugin.CPU).NewTopology("cpu:1x1")
 	require.ErrorAs(t, err, &perr)
 	require.Equal(t, pjrt.Unimplemented, perr.Code)
+}
+
+// Every slice that tpuc lists is a topology libtpu knows, with as many devices as the table says.
+func TestListedTopologies(t *testing.T) {
+	p := open(t, plugin.TPU)
+	for _, e := range chip.List() {
+		if !e.Target.IsTPU() || e.Devices > 1024 {
+			continue
+		}
+		t.Run(e.Target.String(), func(t *testing.T) {
+			var opts []pjrt.NamedValue
+			if c := e.Target.Facts().ChipConfig; c != "" {
+				opts = append(opts, pjrt.NamedValue{Name: "chip_config_name", Value: c})
+			}
+			topo, err := p.NewTopology(e.Target.Topology(), opts...)
+			require.NoError(t, err)
+			defer topo.Close()
+			require.Len(t, topo.Devices(), e.Devices)
+		})
+	}
 }
