@@ -182,7 +182,7 @@ func (p *printer) loc(i int, l diag.Loc) {
 func (p *printer) typ(v *ir.Value) {
 	p.b.WriteString(v.Type.String())
 	if v.Sharding != nil {
-		p.b.WriteString(" " + sharding(v.Sharding))
+		p.b.WriteString(" " + Sharding(v.Sharding))
 	}
 }
 
@@ -207,8 +207,11 @@ func (p *printer) item(i int) {
 	p.b.WriteString([]string{" ", ", "}[min(i, 1)])
 }
 
-// sharding is such as "<dp+tp,_>".
-func sharding(s *ir.Sharding) string {
+// Sharding is such as "<dp+tp,_>", empty for none.
+func Sharding(s *ir.Sharding) string {
+	if s == nil {
+		return ""
+	}
 	parts := make([]string, len(s.Dims))
 	for i, axes := range s.Dims {
 		if len(axes) == 0 {
