@@ -149,9 +149,9 @@ func evalAttention(in []*tensor.Tensor, a AttentionAttr, out []tensor.Type) ([]*
 	qv, kv, vv := q.Floats(), k.Floats(), v.Floats()
 	heads, keyHeads, l, s := q.Dims[1], k.Dims[1], q.Dims[2], k.Dims[2]
 	e, ev := q.Dims[3], v.Dims[3]
-	var mask func(batch, head, i, j int64) float64 // what is added to a score
+	mask := func(score float64, _, _, _, _ int64) float64 { return score }
 	if len(in) == 4 {
-		mask = maskReader(in[3])
+		mask = masker(in[3])
 	}
 	y := make([]float64, t.Elements())
 	scores := make([]float64, s)
@@ -159,10 +159,7 @@ func evalAttention(in []*tensor.Tensor, a AttentionAttr, out []tensor.Type) ([]*
 		i, h, b := row%l, row/l%heads, row/l/heads
 		kh := b*keyHeads + h/(heads/keyHeads)
 		for j := range s {
-			scores[j] = a.Scale * dotProduct(qv[row*e:(row+1)*e], kv[(kh*s+j)*e:(kh*s+j+1)*e])
-			if mask != nil {
-				scores[j] += mask(b, h, i, j)
-			}
+			scores[j] = mask(a.Scale*dotProduct(qv[row*e:(row+1)*e], kv[(kh*s+j)*e:(kh*s+j+1)*e]), b, h, i, j)
 			if a.Causal && j > i {
 				scores[j] = math.Inf(-1)
 			}
@@ -189,21 +186,22 @@ func evalAttention(in []*tensor.Tensor, a AttentionAttr, out []tensor.Type) ([]*
 	return result(tensor.FromFloats(t, y))
 }
 
-// maskReader gives what a mask adds to the score of a place: a bool adds 0 or -inf.
-func maskReader(m *tensor.Tensor) func(batch, head, i, j int64) float64 {
+// masker applies a mask to the score of a place.
+func masker(m *tensor.Tensor) func(score float64, batch, head, i, j int64) float64 {
 	v, strides := m.Floats(), tensor.Strides(m.Dims)
 	for d := range strides {
 		if m.Dims[d] == 1 {
 			strides[d] = 0
 		}
 	}
-	if m.DType == tensor.Bool {
-		for i, x := range v {
-			v[i] = 0
-			if x == 0 {
-				v[i] = math.Inf(-1)
-			}
+	return func(score float64, b, h, i, j int64) float64 {
+		x := v[b*strides[0]+h*strides[1]+i*strides[2]+j*strides[3]]
+		switch {
+		case m.DType != tensor.Bool:
+			return score + x
+		case x == 0:
+			return math.Inf(-1)
 		}
+		return score
 	}
-	return func(b, h, i, j int64) float64 { return v[b*strides[0]+h*strides[1]+i*strides[2]+j*strides[3]] }
 }

@@ -8,28 +8,43 @@ import (
 )
 
 // Dense is x as an MLIR dense elements attribute with its type: hex of the elements, one of them where all are equal.
-// Bits survive exactly, NaN payloads included.
+// Bits survive exactly, NaN payloads included. Bools are written as words: how MLIR packs them in hex has changed over its versions.
 func Dense(x *tensor.Tensor) string {
-	if len(x.Data) == 0 {
-		return "dense<> : " + x.MLIR()
-	}
-	data := x.Data
-	if s, ok := x.Splat(); ok {
-		data = s.Data
-		if x.DType == tensor.Bool { // a splat of i1 is written as a word
-			return "dense<" + map[byte]string{0: "false", 1: "true"}[data[0]] + "> : " + x.MLIR()
-		}
-	} else if x.DType == tensor.Bool { // MLIR packs i1 elements eight a byte, least significant first
-		packed := make([]byte, (len(data)+7)/8)
-		for i, b := range data {
-			packed[i/8] |= b << (i % 8)
-		}
-		data = packed
-	}
 	var b strings.Builder
-	b.WriteString(`dense<"0x`)
-	b.WriteString(strings.ToUpper(hex.EncodeToString(data)))
-	b.WriteString(`"> : `)
+	b.WriteString("dense<")
+	switch s, splat := x.Splat(); {
+	case len(x.Data) == 0:
+	case x.DType == tensor.Bool && splat:
+		writeBools(&b, s.Data, nil)
+	case x.DType == tensor.Bool:
+		writeBools(&b, x.Data, x.Dims)
+	default:
+		data := x.Data
+		if splat {
+			data = s.Data
+		}
+		b.WriteString(`"0x`)
+		b.WriteString(strings.ToUpper(hex.EncodeToString(data)))
+		b.WriteString(`"`)
+	}
+	b.WriteString("> : ")
 	b.WriteString(x.MLIR())
 	return b.String()
+}
+
+// writeBools writes elements of shape dims as nested lists.
+func writeBools(b *strings.Builder, data []byte, dims []int64) {
+	if len(dims) == 0 {
+		b.WriteString([]string{"false", "true"}[data[0]])
+		return
+	}
+	part := len(data) / int(dims[0])
+	b.WriteByte('[')
+	for i := range int(dims[0]) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		writeBools(b, data[i*part:(i+1)*part], dims[1:])
+	}
+	b.WriteByte(']')
 }

@@ -47,6 +47,9 @@ func inferDot(in []tensor.Type, a DotAttr) ([]tensor.Type, error) {
 	if l.DType != r.DType {
 		return nil, fail(1, "lhs is %s, rhs is %s, wanted one dtype", l.DType, r.DType)
 	}
+	if !numbers.has(l.DType) {
+		return nil, fail(6, "dtype %s, wanted %s", l.DType, numbers)
+	}
 	lb, rb := sides(a.Batch)
 	lc, rc := sides(a.Contract)
 	for _, p := range [][][]int64{a.Batch, a.Contract} {
@@ -86,6 +89,9 @@ func inferDot(in []tensor.Type, a DotAttr) ([]tensor.Type, error) {
 	out := a.Out
 	if out == tensor.Invalid {
 		out = l.DType
+	}
+	if l.DType.IsFloat() != out.IsFloat() || l.DType.IsInt() != out.IsInt() {
+		return nil, fail(7, "result dtype %s for %s, wanted one of the same kind", out, l.DType)
 	}
 	return one(tensor.Make(out, dims...))
 }
@@ -134,19 +140,44 @@ func evalDot(in []*tensor.Tensor, a DotAttr, out []tensor.Type) ([]*tensor.Tenso
 
 func contract[T int64 | float64 | complex128](x, y []T, lB, rB, lF, rF, lC, rC []int64) []T {
 	z := make([]T, 0, len(lB)*len(lF)*len(rF))
+	k := len(lC)
 	for b := range lB {
-		for _, i := range lF {
-			for _, j := range rF {
-				var sum T
-				p, q := lB[b]+i, rB[b]+j
-				for k, c := range lC {
-					sum += x[p+c] * y[q+rC[k]]
-				}
-				z = append(z, sum)
+		rows, cols := pack(x, lB[b], lF, lC), pack(y, rB[b], rF, rC)
+		for i := range lF {
+			for j := range rF {
+				z = append(z, dotProduct(rows[i*k:(i+1)*k], cols[j*k:(j+1)*k]))
 			}
 		}
 	}
 	return z
+}
+
+// pack copies the contracted elements of every free position one after another.
+func pack[T any](x []T, base int64, free, contracted []int64) []T {
+	out := make([]T, 0, len(free)*len(contracted))
+	for _, f := range free {
+		for _, c := range contracted {
+			out = append(out, x[base+f+c])
+		}
+	}
+	return out
+}
+
+// dotProduct adds four partial sums, which keeps the adder busy.
+func dotProduct[T int64 | float64 | complex128](x, y []T) T {
+	var a, b, c, d T
+	y = y[:len(x)]
+	for len(x) >= 4 {
+		a += x[0] * y[0]
+		b += x[1] * y[1]
+		c += x[2] * y[2]
+		d += x[3] * y[3]
+		x, y = x[4:], y[4:]
+	}
+	for i, v := range x {
+		a += v * y[i]
+	}
+	return a + b + (c + d)
 }
 
 // offsets are the row-major element offsets of every index over the named dimensions, the others at 0.

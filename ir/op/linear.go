@@ -84,12 +84,3 @@ func matmulT[T int64 | float64 | complex128](x, w, b []T, wd []int64) []T {
 	}
 	return y
 }
-
-func dotProduct[T int64 | float64 | complex128](x, y []T) T {
-	var sum T
-	y = y[:len(x)]
-	for i, v := range x {
-		sum += v * y[i]
-	}
-	return sum
-}

@@ -125,7 +125,8 @@ func evalReduce(in []*tensor.Tensor, a ReduceAttr, out []tensor.Type) ([]*tensor
 	init := r.identity(x.DType)
 	switch {
 	case x.DType.IsFloat():
-		return result(tensor.FromFloats(out[0], fold(x.Floats(), init.Floats()[0], outer, inner, r.fn.f)))
+		first := r.identity(tensor.F64).Floats()[0] // f8e4m3fn has no infinities
+		return result(tensor.FromFloats(out[0], fold(x.Floats(), first, outer, inner, r.fn.f)))
 	case x.DType.IsComplex():
 		return result(tensor.FromComplexes(out[0], fold(x.Complexes(), init.Complexes()[0], outer, inner, r.fn.c)))
 	case x.DType.IsUnsigned() && r.fn.u != nil:

@@ -1,6 +1,9 @@
 package tensor
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // smallFloat is a binary format of at most 16 bits.
 type smallFloat struct {
@@ -64,4 +67,45 @@ func (f smallFloat) decode(b uint16) float64 {
 		v = math.Copysign(v, -1)
 	}
 	return v
+}
+
+// saturate truncates v towards zero into the range of an integer type and gives the low bits; NaN becomes 0.
+func saturate(d DType, v float64) uint64 {
+	lo, hi := d.IntRange()
+	switch {
+	case math.IsNaN(v):
+		return 0
+	case d == U64 && v >= 1<<63:
+		if v >= 1<<64 {
+			return math.MaxUint64
+		}
+		return uint64(v)
+	case d == U64:
+		hi = math.MaxInt64
+	}
+	switch {
+	case v <= float64(lo):
+		return uint64(lo)
+	case v >= float64(hi):
+		return uint64(hi)
+	}
+	return uint64(int64(v))
+}
+
+// oddFloat is n with what does not fit 53 bits kept as an odd last bit, so that rounding the result again, to fewer bits, is as
+// rounding n once.
+func oddFloat(n int64) float64 {
+	f := float64(n)
+	if n > -1<<53 && n < 1<<53 {
+		return f
+	}
+	u := uint64(n)
+	if n < 0 {
+		u = -u
+	}
+	drop := bits.Len64(u) - 53
+	if lost := u & (1<<drop - 1); lost != 0 {
+		u = u - lost | 1<<drop
+	}
+	return math.Copysign(float64(u), f)
 }

@@ -43,8 +43,8 @@ func ScalarInt(d DType, v int64) *Tensor {
 	return FromFloats(Make(d), []float64{float64(v)})
 }
 
-// FromFloats rounds v to t's element type, nearest with ties to even. Integers are truncated towards zero, bool is v != 0,
-// complex numbers get no imaginary part.
+// FromFloats rounds v to t's element type, nearest with ties to even. Integers are truncated towards zero and saturate at the type's
+// range, NaN becomes 0; bool is v != 0; complex numbers get no imaginary part.
 func FromFloats(t Type, v []float64) *Tensor {
 	x := Zeros(t)
 	switch {
@@ -75,18 +75,21 @@ func FromFloats(t Type, v []float64) *Tensor {
 		}
 	default:
 		for i, f := range v {
-			x.putUint(i, uint64(int64(f)))
+			x.putUint(i, saturate(t.DType, f))
 		}
 	}
 	return x
 }
 
-// FromInts wraps v to t's element type. u64 takes the bit pattern.
+// FromInts wraps v to t's element type, or rounds it once to a float. u64 takes the bit pattern.
 func FromInts(t Type, v []int64) *Tensor {
 	if t.DType.IsFloat() || t.DType.IsComplex() {
 		f := make([]float64, len(v))
 		for i, n := range v {
 			f[i] = float64(n)
+			if r := t.DType.Real(); r != F64 {
+				f[i] = oddFloat(n)
+			}
 		}
 		return FromFloats(t, f)
 	}
@@ -128,6 +131,10 @@ func (x *Tensor) Floats() []float64 {
 		for i := range out {
 			out[i] = math.Float64frombits(binary.LittleEndian.Uint64(x.Data[8*i:]))
 		}
+	case d == BF16: // the upper half of an f32
+		for i := range out {
+			out[i] = float64(math.Float32frombits(uint32(x.uint(i)) << 16))
+		}
 	case d.IsFloat():
 		s := smallFloats[d]
 		for i := range out {
@@ -149,13 +156,13 @@ func (x *Tensor) Floats() []float64 {
 	return out
 }
 
-// Ints are the elements as int64: exact for bool and integers (u64 as the bit pattern); floats are truncated towards zero.
+// Ints are the elements as int64: exact for bool and integers (u64 as the bit pattern); floats are truncated towards zero and saturate.
 func (x *Tensor) Ints() []int64 {
 	n := int(x.Elements())
 	out := make([]int64, n)
 	if x.DType.IsFloat() || x.DType.IsComplex() {
 		for i, f := range x.Floats() {
-			out[i] = int64(f)
+			out[i] = int64(saturate(I64, f))
 		}
 		return out
 	}
