@@ -86,7 +86,7 @@ func readMessage(r io.Reader, limits map[byte]int64) (tag byte, data []byte, err
 		return 0, nil, fmt.Errorf("message %q of %d bytes, want at most %d", tag, n, limit)
 	}
 	var buf bytes.Buffer
-	buf.Grow(int(min(n, 64<<20)))
+	buf.Grow(int(min(n, 1<<20)))
 	if _, err := io.CopyN(&buf, r, int64(n)); err != nil {
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF

@@ -1,9 +1,6 @@
 package pjrt
 
-import (
-	"encoding/binary"
-	"runtime"
-)
+import "encoding/binary"
 
 // CompileOptions are the fields of XLA's CompileOptionsProto that matter here. The zero value means one
 // device: one replica, one partition, device 0.
@@ -78,9 +75,4 @@ func protoBytes(b []byte, field int, v []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(field)<<3|2)
 	b = binary.AppendUvarint(b, uint64(len(v)))
 	return append(b, v...)
-}
-
-// keepAlive holds Go memory that C reads through pointers the collector cannot see.
-func keepAlive(xs ...any) {
-	runtime.KeepAlive(xs)
 }

@@ -3,6 +3,7 @@ package pjrt
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"unsafe"
 )
 
@@ -120,3 +121,6 @@ func goSlice[T any](p cptr, n uintptr) []T {
 	}
 	return append([]T(nil), unsafe.Slice((*T)(p), n)...)
 }
+
+// keepAlive holds Go memory that C reads through pointers the collector cannot see.
+func keepAlive(xs ...any) { runtime.KeepAlive(xs) }
