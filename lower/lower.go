@@ -83,9 +83,13 @@ func (p *Program) collect(m *ir.Module, e *emitter) []*ir.Value {
 		add(v, Arg{Kind: Input, Param: i})
 	}
 	used := usedWeights(f)
+	changed := make(map[*ir.Value]bool)
+	for _, u := range f.Updates {
+		changed[u.Target] = u.New != u.Target
+	}
 	for _, kind := range []ArgKind{State, Weight, Constant} {
 		for _, w := range used {
-			if kindOf(w) == kind {
+			if kindOf(w, changed[w.Value]) == kind {
 				add(w.Value, Arg{Kind: kind, Weight: w, Value: w.Data})
 			}
 		}
@@ -136,9 +140,9 @@ func usedWeights(f *ir.Func) []*ir.Weight {
 	return out
 }
 
-func kindOf(w *ir.Weight) ArgKind {
+func kindOf(w *ir.Weight, changed bool) ArgKind {
 	switch {
-	case w.Mutable:
+	case changed:
 		return State
 	case w.Class == ir.Constant:
 		return Constant
@@ -146,36 +150,37 @@ func kindOf(w *ir.Weight) ArgKind {
 	return Weight
 }
 
-// results fills Results, Outputs, Updates and the arguments' aliases. One value is one result, however often it leaves the function.
+// results fills Results, Outputs, Updates and the arguments' aliases. An output and an update of one value share a result; two updates
+// do not, for each target keeps memory of its own.
 func (p *Program) results(m *ir.Module, args []*ir.Value, e *emitter) {
-	place := make(map[*ir.Value]int)
 	result := func(v *ir.Value) int {
-		i, ok := place[v]
-		if !ok {
-			i = len(p.Results)
-			place[v] = i
-			p.Results = append(p.Results, v.Type)
-			e.returns = append(e.returns, e.Value(v))
-		}
-		return i
+		p.Results = append(p.Results, v.Type)
+		e.returns = append(e.returns, e.Value(v))
+		return len(p.Results) - 1
 	}
+	place := make(map[*ir.Value]int)
 	for _, v := range m.Func.Results {
-		p.Outputs = append(p.Outputs, result(v))
+		if _, ok := place[v]; !ok {
+			place[v] = result(v)
+		}
+		p.Outputs = append(p.Outputs, place[v])
 	}
-	aliased := make(map[int]bool)
 	index := make(map[*ir.Value]int)
 	for i, v := range args {
 		index[v] = i
 	}
+	taken := make(map[int]bool)
 	for _, u := range m.Func.Updates {
 		if u.New == u.Target {
 			continue
 		}
-		a, r := index[u.Target], result(u.New)
-		p.Updates = append(p.Updates, Update{a, r})
-		if !aliased[r] { // two targets of one value: the second gets memory of its own
-			aliased[r] = true
-			p.Args[a].Alias = r
+		a := index[u.Target]
+		r, ok := place[u.New]
+		if !ok || taken[r] {
+			r = result(u.New)
 		}
+		taken[r] = true
+		p.Updates = append(p.Updates, Update{a, r})
+		p.Args[a].Alias = r
 	}
 }

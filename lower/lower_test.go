@@ -64,9 +64,9 @@ func @main(%x: f32[2]) {
   return @a = %0, @b = %0
 }
 `))
-	require.Len(t, p.Results, 1)
-	require.Len(t, p.Updates, 2)
-	require.Equal(t, []int{0, -1}, []int{p.Args[1].Alias, p.Args[2].Alias}, "only one target can lend its memory")
+	require.Len(t, p.Results, 2)
+	require.Equal(t, []lower.Update{{Arg: 1, Result: 0}, {Arg: 2, Result: 1}}, p.Updates, "each target keeps memory of its own")
+	require.Equal(t, []int{0, 1}, []int{p.Args[1].Alias, p.Args[2].Alias})
 }
 
 func TestUnchangedStateIsNoUpdate(t *testing.T) {
@@ -78,6 +78,7 @@ func @main(%x: f32[2]) {
 }
 `))
 	require.Empty(t, p.Updates)
+	require.Equal(t, lower.Weight, p.Args[1].Kind)
 }
 
 func TestLargeConstants(t *testing.T) {

@@ -32,7 +32,7 @@ func sample() (Manifest, Contents) {
 		State:     []Weight{{Name: "n", Class: "constant", Type: n}},
 		Constants: []Weight{{Name: "c0", Class: "constant", Type: x}, {Name: "c1", Class: "constant", Type: x}},
 		Args:      []Slot{{KindInput, 0}, {KindWeight, 0}, {KindState, 0}, {KindConstant, 0}, {KindConstant, 1}},
-		Results:   []Slot{{KindOutput, 0}, {KindState, 0}, {KindInput, 0}},
+		Results:   [][]Slot{{{KindOutput, 0}}, {{KindState, 0}}, {{KindInput, 0}}},
 		Aliases:   []Alias{{1, 2}},
 		Memory:    &Memory{Code: 1, Peak: 2},
 	}
@@ -255,7 +255,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m, c := sample()
-			m.Args, m.Results = append([]Slot{}, m.Args...), append([]Slot{}, m.Results...)
+			m.Args, m.Results = append([]Slot{}, m.Args...), append([][]Slot{}, m.Results...)
 			tc.change(&m)
 			path := filepath.Join(t.TempDir(), "a.tpuc")
 			require.ErrorContains(t, Write(path, m, c), tc.want)

@@ -84,9 +84,9 @@ func checkWeight(what string, w Weight, sections []File, bad func(code, format s
 func (m *Manifest) checkSlots(bad func(code, format string, args ...any)) {
 	sizes := map[string]int{KindInput: len(m.Inputs), KindOutput: len(m.Outputs), KindWeight: len(m.Weights), KindState: len(m.State), KindConstant: len(m.Constants)}
 	valid := true
-	walk := func(what string, slots []Slot, kinds ...string) map[Slot]int {
-		seen := make(map[Slot]int)
-		for i, s := range slots {
+	seen := make(map[Slot]int)
+	walk := func(what string, i int, slots []Slot, kinds ...string) {
+		for _, s := range slots {
 			switch {
 			case !slices.Contains(kinds, s.Kind):
 				bad("slot", "%s %d has kind %q, wanted one of %q", what, i, s.Kind, kinds)
@@ -101,20 +101,28 @@ func (m *Manifest) checkSlots(bad func(code, format string, args ...any)) {
 				seen[s] = i
 			}
 		}
-		return seen
 	}
-	walk("argument", m.Args, KindInput, KindWeight, KindState, KindConstant)
-	results := walk("result", m.Results, KindOutput, KindState, KindInput)
+	for i, s := range m.Args {
+		walk("argument", i, []Slot{s}, KindInput, KindWeight, KindState, KindConstant)
+	}
+	clear(seen)
+	for i, slots := range m.Results {
+		if len(slots) == 0 {
+			bad("slot", "result %d is nothing, wanted an output or new contents", i)
+			valid = false
+		}
+		walk("result", i, slots, KindOutput, KindState, KindInput)
+	}
 	if !valid {
 		return
 	}
 	for i, p := range m.Outputs {
-		if _, ok := results[Slot{KindOutput, i}]; !ok {
+		if _, ok := seen[Slot{KindOutput, i}]; !ok {
 			bad("slot", "output %d (%q) is no result of the program", i, p.Name)
 		}
 	}
 	for i, w := range m.State {
-		if _, ok := results[Slot{KindState, i}]; !ok {
+		if _, ok := seen[Slot{KindState, i}]; !ok {
 			bad("slot", "state %d (%q) has no result with its new contents", i, w.Name)
 		}
 	}
@@ -125,13 +133,13 @@ func (m *Manifest) checkSlots(bad func(code, format string, args ...any)) {
 			bad("alias", "result %d is aliased to argument %d, wanted below %d and %d", a.Result, a.Argument, len(m.Results), len(m.Args))
 			continue
 		}
-		arg, res := m.Args[a.Argument], m.Results[a.Result]
+		arg, res := m.Args[a.Argument], m.Results[a.Result][0]
 		switch {
 		case taken[a.Argument] || given[a.Result]:
 			bad("alias", "argument %d or result %d is aliased twice", a.Argument, a.Result)
 		case arg.Kind == KindWeight || arg.Kind == KindConstant:
 			bad("alias", "result %d takes the memory of %s, which later calls need", a.Result, m.SlotName(arg))
-		case arg.Kind == KindState && arg != res:
+		case arg.Kind == KindState && !slices.Contains(m.Results[a.Result], arg):
 			bad("alias", "result %d (%s) takes the memory of %s", a.Result, m.SlotName(res), m.SlotName(arg))
 		case m.slotType(arg).String() != m.slotType(res).String():
 			bad("alias", "result %d is %s, wanted %s as argument %d", a.Result, m.slotType(res), m.slotType(arg), a.Argument)

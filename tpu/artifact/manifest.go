@@ -40,7 +40,7 @@ type Manifest struct {
 	State      []Weight `json:"state"`                // tensors that the program changes; their contents are the initial ones
 	Constants  []Weight `json:"constants"`            // tensors that belong to the program
 	Args       []Slot   `json:"arguments"`            // the program's arguments in order
-	Results    []Slot   `json:"results"`              // the program's results in order
+	Results    [][]Slot `json:"results"`              // the program's results in order; one result may be an output and new contents at once
 	Aliases    []Alias  `json:"aliases"`              // results that take their memory from an argument
 	Program    string   `json:"program_sha256"`       // of program.mlir; filled by Write
 	Checkpoint *File    `json:"checkpoint,omitempty"` // what weights by reference were compiled with
@@ -185,7 +185,7 @@ func (m *Manifest) slotType(s Slot) Type {
 func (m *Manifest) ArgumentType(i int) Type { return m.slotType(m.Args[i]) }
 
 // ResultType is the type of the program's result i.
-func (m *Manifest) ResultType(i int) Type { return m.slotType(m.Results[i]) }
+func (m *Manifest) ResultType(i int) Type { return m.slotType(m.Results[i][0]) }
 
 // SlotName names a slot in messages, such as: input "x".
 func (m *Manifest) SlotName(s Slot) string {

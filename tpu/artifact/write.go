@@ -98,7 +98,7 @@ func layOut(m Manifest, c Contents) (Manifest, []*blob, error) {
 	m.Weights, err = place(m.Weights, KindWeight, c.Weights)
 	// Lists are written as [] and never as null.
 	m.Inputs, m.Outputs = append([]Port{}, m.Inputs...), append([]Port{}, m.Outputs...)
-	m.Args, m.Results, m.Aliases = append([]Slot{}, m.Args...), append([]Slot{}, m.Results...), append([]Alias{}, m.Aliases...)
+	m.Args, m.Results, m.Aliases = append([]Slot{}, m.Args...), append([][]Slot{}, m.Results...), append([]Alias{}, m.Aliases...)
 	return m, []*blob{constants, weights}, err
 }
 
