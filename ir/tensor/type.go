@@ -76,6 +76,9 @@ func (t Type) String() string {
 	return b.String()
 }
 
+// MarshalText is String, for JSON.
+func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
 // MLIR is the ranked tensor type of StableHLO text, such as "tensor<8x256xbf16>".
 func (t Type) MLIR() string {
 	var b strings.Builder

@@ -91,6 +91,8 @@ type Type struct {
 type Port struct {
 	Name string `json:"name"`           // such as "input_ids"
 	Path string `json:"path,omitempty"` // place in the model's call, such as args[0]["mask"], when it says more than the name
+	// Ordinal is its place among all flattened leaves, those that are no tensors included: the i of input_<i> and output_<i>.
+	Ordinal int `json:"ordinal"`
 	Type
 }
 

@@ -1,0 +1,158 @@
+package tpuc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tpuc/frontend/pt2"
+	"tpuc/frontend/weights"
+	"tpuc/ir"
+	"tpuc/ir/diag"
+	"tpuc/ir/tensor"
+	"tpuc/ir/text"
+)
+
+// Model is a model with fixed shapes, ready for the passes. Close it after the last use of its module.
+type Model struct {
+	Name    string // base name without extensions
+	Kind    string // "pt2" or "text"
+	Torch   string // version of torch that captured it; may be empty
+	Module  *ir.Module
+	Inputs  []Port
+	Outputs []Port
+	Dims    pt2.Binding    // values of symbolic dimensions
+	Weights weights.Source // nil for text
+	program *pt2.Program
+}
+
+// Port is a user input or output that is a tensor.
+type Port struct {
+	Name    string      `json:"name"`
+	Path    string      `json:"path,omitempty"` // place in the model's call
+	Ordinal int         `json:"ordinal"`        // place among all flattened leaves, those that are no tensors included: the i of input_<i>
+	Type    tensor.Type `json:"type"`
+}
+
+// Shapes says how symbolic dimensions get their values. Inputs' shapes are used where Inputs is not nil.
+type Shapes struct {
+	Dims   map[string]int64                // by symbol or INPUT.DIM
+	Inputs func([]Port) ([][]int64, error) // the shapes of the tensor inputs, whose types are not known yet
+}
+
+// maxText bounds a module in textual form.
+const maxText = 256 << 20
+
+// Load opens the model at path: a torch.export archive (.pt2, .pt2.gz) or a module in textual form (.tpu).
+func Load(ctx context.Context, path string, shapes Shapes) (*Model, error) {
+	m := &Model{Name: modelName(path)}
+	if strings.HasSuffix(path, ".tpu") {
+		return m, m.loadText(path, shapes)
+	}
+	p, err := pt2.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.importProgram(ctx, p, shapes); err != nil {
+		p.Close()
+		return nil, located(path, err)
+	}
+	return m, nil
+}
+
+// Close releases the model's file. Constants of its module are gone then.
+func (m *Model) Close() error {
+	if m.program == nil {
+		return nil
+	}
+	return m.program.Close()
+}
+
+func (m *Model) loadText(path string, shapes Shapes) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if st.Size() > maxText {
+		return fmt.Errorf("%s has %d bytes, wanted at most %d", path, st.Size(), maxText)
+	}
+	if len(shapes.Dims) > 0 {
+		return fmt.Errorf("%s has no symbolic dimensions: the shapes of a module in textual form are fixed", path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	m.Kind = "text"
+	if m.Module, err = text.Parse(path, string(data)); err != nil {
+		return err
+	}
+	for i, p := range m.Module.Func.Params {
+		m.Inputs = append(m.Inputs, Port{Name: p.Name, Ordinal: i, Type: p.Type})
+	}
+	for i, r := range m.Module.Func.Results {
+		m.Outputs = append(m.Outputs, Port{Name: fmt.Sprintf("output_%d", i), Ordinal: i, Type: r.Type})
+	}
+	return nil
+}
+
+func (m *Model) importProgram(ctx context.Context, p *pt2.Program, shapes Shapes) error {
+	bound, err := bind(p, shapes)
+	if err != nil {
+		return err
+	}
+	im, err := p.Import(ctx, bound)
+	if err != nil {
+		return err
+	}
+	m.Kind, m.Torch, m.Module, m.Dims = "pt2", p.TorchVersion, im.Module, im.Binding
+	m.Inputs, m.Outputs = ports(im.Inputs), ports(im.Outputs)
+	m.Weights, m.program = p.Weights(), p
+	return nil
+}
+
+func bind(p *pt2.Program, shapes Shapes) (pt2.Binding, error) {
+	if shapes.Inputs == nil || len(p.Symbols) == 0 || len(shapes.Dims) > 0 {
+		return p.Bind(shapes.Dims)
+	}
+	var tensors []Port
+	for _, l := range p.Inputs {
+		if l.Kind == pt2.Tensor {
+			tensors = append(tensors, Port{Name: l.Name, Path: l.Path, Ordinal: l.Ordinal})
+		}
+	}
+	dims, err := shapes.Inputs(tensors)
+	if err != nil {
+		return nil, err
+	}
+	return p.BindShapes(dims)
+}
+
+func ports(leaves []pt2.BoundLeaf) []Port {
+	var out []Port
+	for _, l := range leaves {
+		if l.Kind == pt2.Tensor {
+			out = append(out, Port{l.Name, l.Path, l.Ordinal, l.Type})
+		}
+	}
+	return out
+}
+
+// modelName is the base name without the extensions of models.
+func modelName(path string) string {
+	name := filepath.Base(path)
+	for _, ext := range []string{".gz", ".pt2", ".tpu"} {
+		name = strings.TrimSuffix(name, ext)
+	}
+	return name
+}
+
+// located puts the file's name before an error about its contents, on a line of its own before a list.
+func located(path string, err error) error {
+	if _, ok := err.(diag.List); ok {
+		return fmt.Errorf("%s:\n%w", path, err)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}

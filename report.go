@@ -1,0 +1,198 @@
+package tpuc
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"tpuc/ir"
+	"tpuc/lower"
+	"tpuc/passes"
+	"tpuc/tpu"
+	"tpuc/tpu/artifact"
+	"tpuc/tpu/plugin"
+)
+
+// Report says what a compile did. Times differ from run to run, everything else is a function of the model, the options and the plugin.
+type Report struct {
+	Model      string           `json:"model"`
+	Torch      string           `json:"torch,omitempty"` // version that captured the model
+	Target     string           `json:"target"`
+	Plugin     string           `json:"plugin,omitempty"`
+	Phases     []PhaseTime      `json:"phases"`
+	PluginTime *PluginTime      `json:"plugin_time,omitempty"` // of the compile child, part of the compile phase's wall time
+	Passes     []passes.Stats   `json:"passes,omitempty"`
+	Flops      int64            `json:"flops"` // of one call, by tpuc's own count
+	Inputs     []Port           `json:"inputs"`
+	Outputs    []Port           `json:"outputs"`
+	State      Tensors          `json:"state"`   // kept on the device from call to call
+	Weights    Tensors          `json:"weights"` // of the checkpoint, each once whatever its names
+	Constants  Tensors          `json:"constants"`
+	Memory     *artifact.Memory `json:"memory,omitempty"` // as the plugin predicts it
+	Program    int              `json:"program_bytes,omitempty"`
+	Executable int              `json:"executable_bytes,omitempty"`
+	Output     string           `json:"output,omitempty"` // file written
+}
+
+// PhaseTime is the cost of a phase in seconds. CPU is this process's, a plugin's compile apart.
+type PhaseTime struct {
+	Phase string  `json:"phase"`
+	Wall  float64 `json:"wall_s"`
+	CPU   float64 `json:"cpu_s"`
+}
+
+// PluginTime is the cost of the compile child in seconds.
+type PluginTime struct {
+	Wall    float64 `json:"wall_s"`
+	CPU     float64 `json:"cpu_s"`
+	Compile float64 `json:"compile_s"` // of Wall: the compile call alone
+}
+
+// Tensors counts tensors and their bytes.
+type Tensors struct {
+	Count int   `json:"count"`
+	Bytes int64 `json:"bytes"`
+}
+
+// CPU is tpuc's own CPU time in seconds, without the plugin's.
+func (r *Report) CPU() float64 {
+	sum := 0.0
+	for _, p := range r.Phases {
+		sum += p.CPU
+	}
+	return sum
+}
+
+// Wall is the whole compile's duration in seconds.
+func (r *Report) Wall() float64 {
+	sum := 0.0
+	for _, p := range r.Phases {
+		sum += p.Wall
+	}
+	return sum
+}
+
+func (r *Report) describe(m *Model) {
+	r.Model, r.Torch, r.Inputs, r.Outputs = m.Name, m.Torch, m.Inputs, m.Outputs
+}
+
+func (r *Report) arguments(p *lower.Program, m *ir.Module) {
+	r.Program = len(p.Text)
+	for _, a := range p.Args {
+		t := map[lower.ArgKind]*Tensors{lower.State: &r.State, lower.Weight: &r.Weights, lower.Constant: &r.Constants}[a.Kind]
+		if t != nil {
+			t.Count++
+			t.Bytes += a.Type.Bytes()
+		}
+	}
+	for _, n := range m.Func.Body {
+		r.Flops += ir.CostOf(n).Flops
+	}
+}
+
+func (r *Report) compiled(p *plugin.Plugin, res *tpu.Result) {
+	r.Plugin = strings.TrimSpace(p.Name + " " + p.Version)
+	r.Memory = memory(res)
+	r.Executable = len(res.Executable)
+	u := res.Usage
+	r.PluginTime = &PluginTime{u.Wall.Seconds(), u.CPU.Seconds(), u.Compile.Seconds()}
+}
+
+// Write prints the report for people.
+func (r *Report) Write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	model := r.Model
+	if r.Torch != "" {
+		model += " (torch " + r.Torch + ")"
+	}
+	row("model", "%s", model)
+	target := r.Target
+	if r.Plugin != "" {
+		target += " (" + r.Plugin + ")"
+	}
+	row("target", "%s", target)
+	var own []string
+	for _, p := range r.Phases {
+		wall := p.Wall
+		if p.Phase == PhaseCompile && r.PluginTime != nil {
+			wall = max(0, wall-r.PluginTime.Wall)
+		}
+		own = append(own, fmt.Sprintf("%s %s", p.Phase, seconds(wall)))
+	}
+	row("tpuc", "%s CPU: %s", seconds(r.CPU()), strings.Join(own, ", "))
+	if p := r.PluginTime; p != nil {
+		row("plugin", "%s CPU, %s in all, %s of it compiling", seconds(p.CPU), seconds(p.Wall), seconds(p.Compile))
+	}
+	portRows(row, "inputs", r.Inputs)
+	portRows(row, "outputs", r.Outputs)
+	row("state", "%s", r.State)
+	row("weights", "%s", r.Weights)
+	row("constants", "%s", r.Constants)
+	row("work", "%.4g GFLOP a call", float64(r.Flops)/1e9)
+	if m := r.Memory; m != nil {
+		row("memory", "peak %s, temporary %s, code %s", Bytes(m.Peak), Bytes(m.Temp), Bytes(m.Code))
+		row("executable", "%s", Bytes(int64(r.Executable)))
+	}
+	if r.Output != "" {
+		row("written", "%s", r.Output)
+	}
+	return t.Flush()
+}
+
+// String is such as "12 tensors, 1.5 MB".
+func (t Tensors) String() string {
+	if t.Count == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d tensors, %s", t.Count, Bytes(t.Bytes))
+}
+
+// portsShown is how many inputs or outputs are listed before they are only counted.
+const portsShown = 8
+
+func portRows(row func(name, format string, args ...any), name string, ports []Port) {
+	total := int64(0)
+	for i, p := range ports {
+		total += p.Type.Bytes()
+		if i < portsShown {
+			row(name, "%s : %s", p.Name, p.Type)
+			name = ""
+		}
+	}
+	switch {
+	case len(ports) == 0:
+		row(name, "none")
+	case len(ports) > portsShown:
+		row("", "and %d more, %s in all", len(ports)-portsShown, Bytes(total))
+	}
+}
+
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	if d < time.Second {
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}
+
+// Bytes writes a size in decimal units, as the field's tools do.
+func Bytes(n int64) string {
+	f := float64(n)
+	for _, u := range []string{"B", "kB", "MB", "GB"} {
+		if f < 1000 {
+			return trim(f) + " " + u
+		}
+		f /= 1000
+	}
+	return trim(f) + " TB"
+}
+
+func trim(f float64) string {
+	if f >= 100 || f == float64(int64(f)) {
+		return fmt.Sprintf("%.0f", f)
+	}
+	return fmt.Sprintf("%.3g", f)
+}
