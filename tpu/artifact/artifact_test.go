@@ -242,6 +242,19 @@ func TestCheck(t *testing.T) {
 		{"argument kind", func(m *Manifest) { m.Args[1].Kind = KindOutput }, `argument 1 has kind "output"`},
 		{"output missing", func(m *Manifest) { m.Results = m.Results[1:]; m.Aliases = nil }, `output 0 ("y") is no result`},
 		{"state result missing", func(m *Manifest) { m.Results = m.Results[:1]; m.Aliases = nil }, `state 0 ("n") has no result`},
+		{"two keep one result", func(m *Manifest) {
+			m.Results[2] = []Slot{{KindInput, 0}, {KindState, 0}}
+			m.Results[1] = []Slot{{KindOutput, 0}}
+			m.Results = m.Results[1:]
+		},
+			"result 1 is the new contents of 2 tensors"},
+		{"one result of two types", func(m *Manifest) {
+			m.Results[1] = []Slot{{KindState, 0}, {KindOutput, 0}}
+			m.Results[0] = []Slot{{KindInput, 0}}
+			m.Results = m.Results[:2]
+		},
+			`result 1 is state "n" of type i64[] and output "y" of type f32[2,3]`},
+		{"result of nothing", func(m *Manifest) { m.Results[2] = nil }, "result 2 is nothing"},
 		{"weight donated", func(m *Manifest) { m.Aliases[0] = Alias{0, 1} }, `takes the memory of weight "w", which later calls need`},
 		{"state to output", func(m *Manifest) { m.Aliases[0] = Alias{0, 2} }, `result 0 (output "y") takes the memory of state "n"`},
 		{"alias range", func(m *Manifest) { m.Aliases[0] = Alias{9, 2} }, "result 9 is aliased"},

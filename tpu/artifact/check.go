@@ -116,6 +116,20 @@ func (m *Manifest) checkSlots(bad func(code, format string, args ...any)) {
 	if !valid {
 		return
 	}
+	for i, slots := range m.Results {
+		kept := 0
+		for _, s := range slots {
+			if s.Kind != KindOutput {
+				kept++
+			}
+			if m.slotType(s).String() != m.slotType(slots[0]).String() {
+				bad("slot", "result %d is %s of type %s and %s of type %s", i, m.SlotName(slots[0]), m.slotType(slots[0]), m.SlotName(s), m.slotType(s))
+			}
+		}
+		if kept > 1 {
+			bad("slot", "result %d is the new contents of %d tensors, wanted a result for each", i, kept)
+		}
+	}
 	for i, p := range m.Outputs {
 		if _, ok := seen[Slot{KindOutput, i}]; !ok {
 			bad("slot", "output %d (%q) is no result of the program", i, p.Name)

@@ -1,0 +1,123 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tpuc/frontend/weights"
+	"tpuc/ir/diag"
+	"tpuc/ir/tensor"
+	"tpuc/tpu/artifact"
+)
+
+// CheckInputs compares inputs with the model's, by place. All that differ are in one diag.List, each with its name, what is wanted and what was given.
+func (m *Model) CheckInputs(inputs []*tensor.Tensor) error {
+	return checkInputs(m.Manifest().Inputs, inputs)
+}
+
+func checkInputs(ports []artifact.Port, inputs []*tensor.Tensor) error {
+	var errs diag.List
+	if len(inputs) != len(ports) {
+		e := errs.Addf(nil, "input/count", "%d inputs, wanted %d", len(inputs), len(ports))
+		for i, p := range ports {
+			e.Note("input %d is %q : %s", i, p.Name, p.Type)
+		}
+	}
+	for i := range min(len(inputs), len(ports)) {
+		p, x := ports[i], inputs[i]
+		want, err := p.Tensor()
+		switch {
+		case err != nil:
+			return err
+		case x == nil:
+			errs.Addf(nil, "input/missing", "input %d (%q) is missing, wanted %s", i, p.Name, want)
+		case x.DType != want.DType && !slices.Equal(x.Dims, want.Dims):
+			errs.Addf(nil, "input/type", "input %d (%q) is %s, wanted %s", i, p.Name, x.Type, want)
+		case x.DType != want.DType:
+			errs.Addf(nil, "input/dtype", "input %d (%q) has dtype %s, wanted %s (%s)", i, p.Name, x.DType, want.DType, want)
+		case !slices.Equal(x.Dims, want.Dims):
+			errs.Addf(nil, "input/shape", "input %d (%q) has shape %v, wanted %v%s", i, p.Name, x.Dims, want.Dims, dimension(x.Dims, want.Dims))
+		case int64(len(x.Data)) != want.Bytes():
+			errs.Addf(nil, "input/bytes", "input %d (%q) has %d bytes, wanted %d for %s", i, p.Name, len(x.Data), want.Bytes(), want)
+		}
+	}
+	return errs.Err()
+}
+
+// dimension names the one dimension that differs, or nothing.
+func dimension(got, want []int64) string {
+	if len(got) != len(want) {
+		return fmt.Sprintf(": %d dimensions, wanted %d", len(got), len(want))
+	}
+	at := -1
+	for i := range got {
+		if got[i] != want[i] {
+			if at >= 0 {
+				return ""
+			}
+			at = i
+		}
+	}
+	return fmt.Sprintf(": dimension %d is %d, wanted %d", at, got[at], want[at])
+}
+
+// Arrange puts named tensors into the order of the model's inputs. A name is an input's name or path, or input_<i> for the input at place i.
+// Names that fit nothing, inputs given twice and inputs not given are in one diag.List.
+func (m *Model) Arrange(named []weights.Named) ([]*tensor.Tensor, error) {
+	return arrange(m.Manifest().Inputs, named)
+}
+
+func arrange(ports []artifact.Port, named []weights.Named) ([]*tensor.Tensor, error) {
+	var errs diag.List
+	out := make([]*tensor.Tensor, len(ports))
+	by := make([]string, len(ports)) // the name that gave it
+	for _, n := range named {
+		i := place(ports, n.Name)
+		switch {
+		case i < 0:
+			errs.Addf(nil, "input/unknown", "no input %q, wanted one of %s", n.Name, portNames(ports))
+		case out[i] != nil:
+			errs.Addf(nil, "input/twice", "input %d (%q) is given twice, as %q and as %q", i, ports[i].Name, by[i], n.Name)
+		default:
+			out[i], by[i] = n.Tensor, n.Name
+		}
+	}
+	for i, p := range ports {
+		if out[i] == nil {
+			errs.Addf(nil, "input/missing", "input %d (%q) is missing, wanted %s", i, p.Name, p.Type)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errs.Err()
+	}
+	return out, nil
+}
+
+// place is the index of the input that name means, or -1. Real names come before input_<i>.
+func place(ports []artifact.Port, name string) int {
+	if i := slices.IndexFunc(ports, func(p artifact.Port) bool { return p.Name == name }); i >= 0 {
+		return i
+	}
+	if i := slices.IndexFunc(ports, func(p artifact.Port) bool { return p.Path == name && name != "" }); i >= 0 {
+		return i
+	}
+	if digits, ok := strings.CutPrefix(name, "input_"); ok {
+		if i, err := strconv.Atoi(digits); err == nil && i >= 0 && i < len(ports) && strconv.Itoa(i) == digits {
+			return i
+		}
+	}
+	return -1
+}
+
+func portNames(ports []artifact.Port) string {
+	names := make([]string, len(ports))
+	for i, p := range ports {
+		names[i] = strconv.Quote(p.Name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
