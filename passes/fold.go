@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tpuc/ir"
+	"tpuc/ir/eval"
 	"tpuc/ir/op"
 	"tpuc/ir/tensor"
 )
@@ -104,9 +105,6 @@ func (f *folder) make(b *ir.Builder, x *tensor.Tensor) *ir.Value {
 
 // eval computes n's results where that is possible and cheap enough, and gives the bytes of literals behind them.
 func (f *folder) eval(n *ir.Node) (out []*tensor.Tensor, bytes int64) {
-	if n.Op.Eval == nil {
-		return nil, 0
-	}
 	args := make([]*tensor.Tensor, len(n.Args))
 	for i, a := range n.Args {
 		k, ok := f.known[a]
@@ -116,10 +114,8 @@ func (f *folder) eval(n *ir.Node) (out []*tensor.Tensor, bytes int64) {
 		args[i] = k.data
 		bytes += k.bytes
 	}
-	types := make([]tensor.Type, len(n.Outs))
 	size := int64(0)
-	for i, o := range n.Outs {
-		types[i] = o.Type
+	for _, o := range n.Outs {
 		size += o.Type.Bytes()
 	}
 	flops := ir.CostOf(n).Flops
@@ -127,7 +123,7 @@ func (f *folder) eval(n *ir.Node) (out []*tensor.Tensor, bytes int64) {
 		return nil, 0
 	}
 	f.work += size + flops
-	out, err := n.Op.Eval(args, n.Attr, types)
+	out, err := eval.Node(n, args)
 	if err != nil {
 		panic(fmt.Sprintf("evaluating %s: %v", n.Op.Name, err))
 	}

@@ -85,11 +85,8 @@ func (c *Context) At(n *ir.Node) { c.node = n }
 // checkOrder reports a pass that stands before one it must come after. Passes that are not in the list are no reason.
 func checkOrder(list []Pass) error {
 	for i, p := range list {
-		for _, a := range p.After {
-			named := func(q Pass) bool { return q.Name == a }
-			if slices.ContainsFunc(list, named) && !slices.ContainsFunc(list[:i], named) {
-				return fmt.Errorf("pass %s runs before %s, wanted it after", p.Name, a)
-			}
+		if !ready(p, list[:i], list) {
+			return fmt.Errorf("pass %s is place %d of the list, wanted it after all of %q", p.Name, i, p.After)
 		}
 	}
 	return nil
@@ -101,16 +98,15 @@ func shuffle(list []Pass, seed uint64) []Pass {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for len(rest) > 0 {
 		i := rng.IntN(len(rest))
-		next := append(slices.Clone(out), rest[i])
-		if checkOrder(append(next, slices.Delete(slices.Clone(rest), i, i+1)...)) == nil && ready(rest[i], out, list) {
-			out = next
+		if ready(rest[i], out, list) {
+			out = append(out, rest[i])
 			rest = slices.Delete(rest, i, i+1)
 		}
 	}
 	return out
 }
 
-// ready reports whether all that p must come after has run.
+// ready reports whether all of all that p must come after are done.
 func ready(p Pass, done, all []Pass) bool {
 	for _, a := range p.After {
 		named := func(q Pass) bool { return q.Name == a }

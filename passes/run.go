@@ -57,6 +57,10 @@ func Run(ctx context.Context, m *ir.Module, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	return run(ctx, m, list, opt)
+}
+
+func run(ctx context.Context, m *ir.Module, list []Pass, opt Options) (*Report, error) {
 	if opt.Verify {
 		if err := ir.Verify(m); err != nil {
 			return nil, err

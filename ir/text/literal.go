@@ -83,6 +83,10 @@ func floatWord(f float64, d tensor.DType, data []byte) (string, bool) {
 		w := number(f, d.Bits())
 		return w, exact(w)
 	}
+	if f == math.Trunc(f) && math.Abs(f) < 1<<20 { // 448 and not 450, though that would round to it
+		w := number(f, 64)
+		return w, exact(w)
+	}
 	for digits := 1; digits <= 8; digits++ { // at most 11 significant bits
 		if w := strconv.FormatFloat(f, 'g', digits, 64); exact(w) {
 			return strconv.FormatFloat(mustFloat(w), 'g', -1, 64), true

@@ -243,6 +243,9 @@ func (r *resolver) node(d *nodeStmt) {
 		if s, is := err.(*ir.ShapeError); is {
 			e.Code, e.Msg, e.Cause = s.Code(), s.Op+": "+s.Msg, err
 		}
+		if at := n.Loc.String(); at != "" {
+			e.Note("the node comes from %s", at)
+		}
 		return
 	}
 	if len(out) != len(types) {
