@@ -1,0 +1,148 @@
+package tpuc_test
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+
+	"tpuc/internal/golden"
+	"tpuc/ir"
+	"tpuc/ir/eval"
+	"tpuc/ir/tensor"
+	"tpuc/ir/text"
+	"tpuc/lower"
+	"tpuc/passes"
+	"tpuc/tpu"
+	"tpuc/tpu/chip"
+	"tpuc/tpu/pjrt"
+	"tpuc/tpu/plugin"
+)
+
+// opCases are the modules of testdata/op by case and folder.
+func opCases(t *testing.T) map[string]string {
+	t.Helper()
+	out := make(map[string]string)
+	for _, file := range cases(t, filepath.Join("testdata", "op")) {
+		a, err := txtar.ParseFile(file)
+		require.NoError(t, err)
+		for _, f := range a.Files {
+			if filepath.Base(f.Name) == "in.tpu" {
+				out[filepath.Join(strings.TrimSuffix(filepath.Base(file), ".txtar"), filepath.Dir(f.Name))] = string(f.Data)
+			}
+		}
+	}
+	require.NotEmpty(t, out)
+	return out
+}
+
+// TestLoweringMatchesEvaluator runs every operator's cases through all passes, lowering and the CPU plugin, and compares with the evaluator.
+func TestLoweringMatchesEvaluator(t *testing.T) {
+	lib, err := pjrt.Open(needPlugin(t, plugin.CPU).Path)
+	require.NoError(t, err)
+	client, err := lib.NewClient()
+	require.NoError(t, err)
+	defer client.Close()
+	for name, src := range opCases(t) {
+		t.Run(name, func(t *testing.T) {
+			const seed = 1
+			m, err := text.Parse(name, src)
+			require.NoError(t, err)
+			want, err := golden.Eval(m, seed)
+			require.NoError(t, err)
+			_, err = passes.Run(t.Context(), m, passes.Options{Verify: true})
+			require.NoError(t, err)
+			p, err := lower.Lower(m)
+			require.NoError(t, err)
+			got, err := execute(t, client, m, p, seed)
+			require.NoError(t, err, "%s", p.Text)
+			require.NoError(t, golden.Equivalent(want, got))
+		})
+	}
+}
+
+// execute compiles p in this process and runs it on golden.Random's inputs and weights.
+func execute(t *testing.T, client *pjrt.Client, m *ir.Module, p *lower.Program, seed uint64) (*eval.Result, error) {
+	exe, err := client.Compile(p.Text, pjrt.CompileOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer exe.Close()
+	var args []*pjrt.Buffer
+	for _, a := range p.Args {
+		x := a.Value
+		switch {
+		case x != nil:
+		case a.Kind == lower.Input:
+			x = golden.Random(a.Type, seed, strconv.Itoa(a.Param))
+		default:
+			x = golden.Random(a.Type, seed, "@"+a.Weight.Sym)
+		}
+		kind, err := pjrt.ParseBufferType(a.Type.DType.MLIR())
+		if err != nil {
+			return nil, err
+		}
+		b, err := client.BufferFromHost(pjrt.HostBuffer{Type: kind, Dims: x.Dims, Data: x.Data, Semantics: pjrt.ImmutableOnlyDuringCall})
+		if err != nil {
+			return nil, err
+		}
+		defer b.Close()
+		args = append(args, b)
+	}
+	buffers, err := exe.Execute(t.Context(), args, pjrt.ExecuteOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var results []*tensor.Tensor
+	for i, b := range buffers {
+		defer b.Close()
+		x := tensor.Zeros(p.Results[i])
+		if err := b.ToHost(t.Context(), x.Data); err != nil {
+			return nil, err
+		}
+		results = append(results, x)
+	}
+	out := &eval.Result{}
+	for _, r := range p.Outputs {
+		out.Outputs = append(out.Outputs, results[r])
+	}
+	for _, u := range p.Updates {
+		out.Updates = append(out.Updates, results[u.Result])
+	}
+	return out, nil
+}
+
+// TestEveryOperatorCompilesForTPU compiles the operators' cases for a TPU, all in one program.
+func TestEveryOperatorCompilesForTPU(t *testing.T) {
+	lib := needPlugin(t, plugin.TPU)
+	all := &ir.Module{Func: &ir.Func{Name: "main"}}
+	sources := opCases(t)
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		m, err := text.Parse(name, sources[name])
+		require.NoError(t, err)
+		for _, w := range m.Weights {
+			w.Sym = strings.ReplaceAll(name, "/", "_") + "_" + w.Sym
+		}
+		all.Weights = append(all.Weights, m.Weights...)
+		for _, p := range m.Func.Params {
+			p.Index = len(all.Func.Params)
+			all.Func.Params = append(all.Func.Params, p)
+		}
+		all.Func.Body = append(all.Func.Body, m.Func.Body...)
+		all.Func.Results = append(all.Func.Results, m.Func.Results...)
+		all.Func.Updates = append(all.Func.Updates, m.Func.Updates...)
+	}
+	_, err := passes.Run(t.Context(), all, passes.Options{Verify: true})
+	require.NoError(t, err)
+	p, err := lower.Lower(all)
+	require.NoError(t, err)
+	target, err := chip.Parse("v6e:1x1")
+	require.NoError(t, err)
+	_, err = tpu.Compile(t.Context(), tpu.Request{Program: p.Text, PluginPath: lib.Path, Target: tpu.TargetOf(target), CrashDir: t.TempDir()})
+	require.NoError(t, err)
+}
