@@ -52,7 +52,7 @@ func inferConv(in []tensor.Type, a ConvAttr) ([]tensor.Type, error) {
 	dims := []int64{x.Dims[0], o}
 	for i := range spatial {
 		const most = 1 << 30 // keeps the products below from overflowing
-		if len(a.Padding[i]) != 2 || max(a.Padding[i][0], -a.Padding[i][0], a.Padding[i][1], -a.Padding[i][1]) > most {
+		if len(a.Padding[i]) != 2 || !within(a.Padding[i][0], most) || !within(a.Padding[i][1], most) {
 			return nil, fail(6, "padding %v of spatial dimension %d, wanted [low, high] within 2^30", a.Padding[i], i)
 		}
 		for _, v := range []int64{a.Strides[i], a.LhsDilation[i], a.RhsDilation[i]} {

@@ -45,6 +45,9 @@ func with(dims []int64, at, n int64) []int64 {
 	return out
 }
 
+// within reports that v is no further from 0 than most.
+func within(v, most int64) bool { return -most <= v && v <= most }
+
 // product of extents; 1 of none.
 func product(dims []int64) int64 { return tensor.Type{Dims: dims}.Elements() }
 

@@ -50,11 +50,11 @@ func evalLinear(in []*tensor.Tensor, _ None, out []tensor.Type) ([]*tensor.Tenso
 	x, w, t := in[0], in[1], out[0]
 	switch {
 	case t.DType.IsFloat():
-		return result(tensor.FromFloats(t, matmulT(x.Floats(), w.Floats(), bias(in, (*tensor.Tensor).Floats), w.Dims)))
+		return result(tensor.FromFloats(t, matmulT(x.Floats(), w.Floats(), bias(in, (*tensor.Tensor).Floats), x.Dims, w.Dims)))
 	case t.DType.IsComplex():
-		return result(tensor.FromComplexes(t, matmulT(x.Complexes(), w.Complexes(), bias(in, (*tensor.Tensor).Complexes), w.Dims)))
+		return result(tensor.FromComplexes(t, matmulT(x.Complexes(), w.Complexes(), bias(in, (*tensor.Tensor).Complexes), x.Dims, w.Dims)))
 	}
-	return result(tensor.FromInts(t, matmulT(x.Ints(), w.Ints(), bias(in, (*tensor.Tensor).Ints), w.Dims)))
+	return result(tensor.FromInts(t, matmulT(x.Ints(), w.Ints(), bias(in, (*tensor.Tensor).Ints), x.Dims, w.Dims)))
 }
 
 func bias[T any](in []*tensor.Tensor, read func(*tensor.Tensor) []T) []T {
@@ -64,13 +64,10 @@ func bias[T any](in []*tensor.Tensor, read func(*tensor.Tensor) []T) []T {
 	return read(in[2])
 }
 
-// matmulT multiplies rows of x by rows of w, whose shape is wd.
-func matmulT[T int64 | float64 | complex128](x, w, b []T, wd []int64) []T {
+// matmulT multiplies rows of x by rows of w and adds b, where it is not nil. xd and wd are the shapes.
+func matmulT[T int64 | float64 | complex128](x, w, b []T, xd, wd []int64) []T {
 	o, k := int(wd[0]), int(wd[1])
-	rows := 0
-	if k > 0 {
-		rows = len(x) / k
-	}
+	rows := int(product(xd[:len(xd)-1]))
 	y := make([]T, 0, rows*o)
 	for r := range rows {
 		row := x[r*k : (r+1)*k]

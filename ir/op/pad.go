@@ -38,8 +38,8 @@ func inferPad(in []tensor.Type, a PadAttr) ([]tensor.Type, error) {
 			return nil, fail(3, "dimension %d: interior amount %d, wanted 0 or more", i, a.Interior[i])
 		}
 		const most = 1 << 40 // keeps the sums below from overflowing
-		if a.Interior[i] > most || max(a.Low[i], -a.Low[i]) > most || max(a.High[i], -a.High[i]) > most || extent > 0 && a.Interior[i] > most/extent {
-			return nil, fail(5, "dimension %d: an amount is beyond 2^40", i)
+		if a.Interior[i] > most || !within(a.Low[i], most) || !within(a.High[i], most) || extent > most || extent > 0 && a.Interior[i] > most/extent {
+			return nil, fail(5, "dimension %d: extent %d with low %d, high %d and interior %d, wanted all within 2^40", i, extent, a.Low[i], a.High[i], a.Interior[i])
 		}
 		dims[i] = extent + max(extent-1, 0)*a.Interior[i] + a.Low[i] + a.High[i]
 		if dims[i] < 0 {
