@@ -43,6 +43,7 @@ var mayImport = map[string]string{
 
 	"internal/atomicfile": "",
 	"internal/mmap":       "",
+	"internal/compare":    "ir/tensor",
 	"internal/golden":     "ir ir/eval ir/tensor", // for tests
 }
 
