@@ -174,6 +174,9 @@ func (o Options) env(name string) string {
 	return v
 }
 
+// CacheDir is the base directory of everything tpuc caches, absolute. It may not exist yet.
+func CacheDir(opts Options) (string, error) { return opts.withDefaults().base() }
+
 // base is the cache's base directory, absolute.
 func (o Options) base() (string, error) {
 	dir := o.CacheDir

@@ -14,10 +14,11 @@ import (
 
 // CheckInputs compares inputs with the model's, by place. All that differ are in one diag.List, each with its name, what is wanted and what was given.
 func (m *Model) CheckInputs(inputs []*tensor.Tensor) error {
-	return checkInputs(m.Manifest().Inputs, inputs)
+	return CheckInputs(m.Manifest().Inputs, inputs)
 }
 
-func checkInputs(ports []artifact.Port, inputs []*tensor.Tensor) error {
+// CheckInputs is Model.CheckInputs for inputs that are described elsewhere.
+func CheckInputs(ports []artifact.Port, inputs []*tensor.Tensor) error {
 	var errs diag.List
 	if len(inputs) != len(ports) {
 		e := errs.Addf(nil, "input/count", "%d inputs, wanted %d", len(inputs), len(ports))
@@ -63,18 +64,19 @@ func dimension(got, want []int64) string {
 	return fmt.Sprintf(": dimension %d is %d, wanted %d", at, got[at], want[at])
 }
 
-// Arrange puts named tensors into the order of the model's inputs. A name is an input's name or path, or input_<i> for the input at place i.
+// Arrange puts named tensors into the order of the model's inputs. A name is an input's name or path, or input_<i> for the input with Ordinal i.
 // Names that fit nothing, inputs given twice and inputs not given are in one diag.List.
 func (m *Model) Arrange(named []weights.Named) ([]*tensor.Tensor, error) {
-	return arrange(m.Manifest().Inputs, named)
+	return Arrange(m.Manifest().Inputs, named)
 }
 
-func arrange(ports []artifact.Port, named []weights.Named) ([]*tensor.Tensor, error) {
+// Arrange is Model.Arrange for inputs that are described elsewhere.
+func Arrange(ports []artifact.Port, named []weights.Named) ([]*tensor.Tensor, error) {
 	var errs diag.List
 	out := make([]*tensor.Tensor, len(ports))
 	by := make([]string, len(ports)) // the name that gave it
 	for _, n := range named {
-		i := place(ports, n.Name)
+		i := Place(ports, artifact.KindInput, n.Name)
 		switch {
 		case i < 0:
 			errs.Addf(nil, "input/unknown", "no input %q, wanted one of %s", n.Name, portNames(ports))
@@ -95,20 +97,15 @@ func arrange(ports []artifact.Port, named []weights.Named) ([]*tensor.Tensor, er
 	return out, nil
 }
 
-// place is the index of the input that name means, or -1. Real names come before input_<i>.
-func place(ports []artifact.Port, name string) int {
+// Place is the index of the port that name means, or -1: a port's name or path, or <kind>_<i> for the port with Ordinal i. Real names come first.
+func Place(ports []artifact.Port, kind, name string) int {
 	if i := slices.IndexFunc(ports, func(p artifact.Port) bool { return p.Name == name }); i >= 0 {
 		return i
 	}
 	if i := slices.IndexFunc(ports, func(p artifact.Port) bool { return p.Path == name && name != "" }); i >= 0 {
 		return i
 	}
-	if digits, ok := strings.CutPrefix(name, "input_"); ok {
-		if i, err := strconv.Atoi(digits); err == nil && i >= 0 && i < len(ports) && strconv.Itoa(i) == digits {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(ports, func(p artifact.Port) bool { return name == kind+"_"+strconv.Itoa(p.Ordinal) })
 }
 
 func portNames(ports []artifact.Port) string {

@@ -55,10 +55,10 @@ func misaligned(x *tensor.Tensor) *tensor.Tensor {
 func TestCheckInputs(t *testing.T) {
 	ports := []artifact.Port{port("ids", tensor.I64, 1, 8), port("mask", tensor.Bool, 1, 8), port("scale", tensor.F32)}
 	ok := []*tensor.Tensor{tensor.Zeros(tensor.Make(tensor.I64, 1, 8)), tensor.Zeros(tensor.Make(tensor.Bool, 1, 8)), tensor.Zeros(tensor.Make(tensor.F32))}
-	require.NoError(t, checkInputs(ports, ok))
+	require.NoError(t, CheckInputs(ports, ok))
 
 	// Every mismatch is in the one error.
-	err := checkInputs(ports, []*tensor.Tensor{
+	err := CheckInputs(ports, []*tensor.Tensor{
 		tensor.Zeros(tensor.Make(tensor.I32, 1, 8)), tensor.Zeros(tensor.Make(tensor.Bool, 2, 9)), nil, ok[0]})
 	for _, want := range []string{
 		"4 inputs, wanted 3", `input 1 is "mask" : bool[1,8]`,
@@ -68,9 +68,9 @@ func TestCheckInputs(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, want)
 	}
-	err = checkInputs(ports, []*tensor.Tensor{ok[0], ok[1], tensor.Zeros(tensor.Make(tensor.F64, 1))})
+	err = CheckInputs(ports, []*tensor.Tensor{ok[0], ok[1], tensor.Zeros(tensor.Make(tensor.F64, 1))})
 	require.EqualError(t, err, `input 2 ("scale") is f64[1], wanted f32[] [input/type]`)
-	err = checkInputs(ports, []*tensor.Tensor{ok[0], ok[1], {Type: ports3(t, ports[2]), Data: []byte{1}}})
+	err = CheckInputs(ports, []*tensor.Tensor{ok[0], ok[1], {Type: ports3(t, ports[2]), Data: []byte{1}}})
 	require.ErrorContains(t, err, "has 1 bytes, wanted 4 for f32[]")
 }
 
@@ -82,7 +82,9 @@ func ports3(t *testing.T, p artifact.Port) tensor.Type {
 }
 
 func TestArrange(t *testing.T) {
+	// The leaf at place 1 is no tensor.
 	ports := []artifact.Port{port("b", tensor.F32), port("input_0", tensor.F32), {Name: "mask", Path: `kwargs["mask"]`, Type: artifact.MakeType(tensor.Make(tensor.F32))}}
+	ports[1].Ordinal, ports[2].Ordinal = 2, 3
 	x, y, z := tensor.Scalar(tensor.F32, 1), tensor.Scalar(tensor.F32, 2), tensor.Scalar(tensor.F32, 3)
 	for _, tc := range []struct {
 		name  string
@@ -91,13 +93,13 @@ func TestArrange(t *testing.T) {
 		errs  []string
 	}{
 		{"names in another order", []weights.Named{{Name: "mask", Tensor: z}, {Name: "b", Tensor: x}, {Name: "input_0", Tensor: y}}, []*tensor.Tensor{x, y, z}, nil},
-		{"places and a path", []weights.Named{{Name: "b", Tensor: x}, {Name: "input_1", Tensor: y}, {Name: `kwargs["mask"]`, Tensor: z}}, []*tensor.Tensor{x, y, z}, nil},
-		{"faults", []weights.Named{{Name: "b", Tensor: x}, {Name: "input_9", Tensor: x}, {Name: "input_01", Tensor: x}, {Name: "mask", Tensor: x}, {Name: "input_2", Tensor: x}}, nil,
-			[]string{`no input "input_9", wanted one of "b", "input_0", "mask"`, `no input "input_01"`, `input 2 ("mask") is given twice, as "mask" and as "input_2"`,
+		{"places and a path", []weights.Named{{Name: "b", Tensor: x}, {Name: "input_2", Tensor: y}, {Name: `kwargs["mask"]`, Tensor: z}}, []*tensor.Tensor{x, y, z}, nil},
+		{"faults", []weights.Named{{Name: "b", Tensor: x}, {Name: "input_9", Tensor: x}, {Name: "input_1", Tensor: x}, {Name: "mask", Tensor: x}, {Name: "input_3", Tensor: x}}, nil,
+			[]string{`no input "input_9", wanted one of "b", "input_0", "mask"`, `no input "input_1"`, `input 2 ("mask") is given twice, as "mask" and as "input_3"`,
 				`input 1 ("input_0") is missing, wanted f32[]`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := arrange(ports, tc.given)
+			got, err := Arrange(ports, tc.given)
 			if tc.errs == nil {
 				require.NoError(t, err)
 				for i := range got {

@@ -25,7 +25,7 @@ func (m *Model) checkTarget(opts Options) error {
 	case "tpu":
 		has := opts.hasTPU
 		if has == nil {
-			has = hasTPU
+			has = HasTPU
 		}
 		if !has() {
 			return fmt.Errorf("the program is for %s and this machine has no TPU: compile the model for the target cpu to run it here", t.Name)
@@ -36,8 +36,8 @@ func (m *Model) checkTarget(opts Options) error {
 	return nil
 }
 
-// hasTPU looks for the device files of TPU chips: the accel driver's, or VFIO groups on newer hosts.
-func hasTPU() bool {
+// HasTPU looks for the device files of TPU chips: the accel driver's, or VFIO groups on newer hosts.
+func HasTPU() bool {
 	for _, pattern := range []string{"/dev/accel[0-9]*", "/dev/vfio/[0-9]*"} {
 		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 {
 			return true
