@@ -52,7 +52,7 @@ func eachField(data []byte, visit func(name string, value json.RawMessage) error
 
 // jsonError says "cut short" where the decoder says EOF.
 func jsonError(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
+	if err == io.EOF || err == io.ErrUnexpectedEOF || err.Error() == "unexpected end of JSON input" {
 		return fmt.Errorf("JSON is cut short")
 	}
 	return fmt.Errorf("bad JSON: %w", err)

@@ -97,6 +97,9 @@ func parseNPYHeader(s string) (npyHeader, error) {
 	for p.err == nil && !p.accept("}") {
 		key := p.str()
 		p.expect(":")
+		if p.err != nil {
+			break
+		}
 		if seen[key] {
 			return h, fmt.Errorf("key %q is there twice", key)
 		}
