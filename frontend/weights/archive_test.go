@@ -232,7 +232,7 @@ func TestAbsent(t *testing.T) {
 		require.True(t, s.Absent)
 		require.Empty(t, s.View())
 		_, err := a.Load(s.Name)
-		require.ErrorContains(t, err, "are not in the archive")
+		require.ErrorIs(t, err, ErrAbsent)
 	}
 	typ, err := a.Type("a")
 	require.NoError(t, err)

@@ -35,6 +35,9 @@ type Source interface {
 // ErrNoTensor says that a source has no tensor of a name; errors that Source returns wrap it.
 var ErrNoTensor = errors.New("no such tensor")
 
+// ErrAbsent says that an archive describes a tensor and was saved without its bytes; errors of Load wrap it.
+var ErrAbsent = errors.New("the bytes are not in the archive")
+
 // Open opens what is at path by looking at it: a directory is a checkpoint (OpenDir), a zip file an archive or an npz file, a gzip file
 // an archive, and everything else a safetensors file.
 func Open(path string) (Source, error) {

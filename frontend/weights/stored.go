@@ -74,8 +74,10 @@ func (a *Archive) LoadStored(s Stored) (*tensor.Tensor, error) {
 	case s.Err != nil:
 		return nil, s.Err
 	case s.Absent:
-		return nil, diag.Errorf(nil, "pt2/absent", "%s: the bytes of tensor %q are not in the archive", a.label, s.Name).
+		e := diag.Errorf(nil, "pt2/absent", "%s: the bytes of tensor %q are not in the archive", a.label, s.Name).
 			Note("the model was exported without weights; give them with a checkpoint")
+		e.Cause = ErrAbsent
+		return nil, e
 	}
 	data, err := a.stored(a.entries[s.Storage])
 	if err != nil {

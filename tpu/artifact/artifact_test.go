@@ -261,6 +261,7 @@ func TestCheck(t *testing.T) {
 		{"alias twice", func(m *Manifest) { m.Aliases = append(m.Aliases, m.Aliases[0]) }, "aliased twice"},
 		{"dtype", func(m *Manifest) { m.Inputs[0].DType = "f99" }, `input 0 ("x"): unknown dtype "f99"`},
 		{"dims", func(m *Manifest) { m.Outputs[0].Dims = []int64{-1} }, `output 0 ("y"): dimension 0 is -1`},
+		{"no contents", func(m *Manifest) {}, `constant 0 ("c0") has neither contents nor a source expression`},
 		{"class", func(m *Manifest) { m.Weights[0].Class = "gift" }, `weight 0 ("w"): class "gift"`},
 		{"devices", func(m *Manifest) { m.Target.Devices = 0 }, "0 devices"},
 		{"plugin digest", func(m *Manifest) { m.Plugin.SHA256 = "abc" }, `"abc" of the plugin`},
@@ -271,6 +272,9 @@ func TestCheck(t *testing.T) {
 			m.Args, m.Results = append([]Slot{}, m.Args...), append([][]Slot{}, m.Results...)
 			tc.change(&m)
 			path := filepath.Join(t.TempDir(), "a.tpuc")
+			if tc.name == "no contents" {
+				c.Constants = nil
+			}
 			require.ErrorContains(t, Write(path, m, c), tc.want)
 			left, err := os.ReadDir(filepath.Dir(path))
 			require.NoError(t, err)

@@ -69,6 +69,9 @@ func checkWeight(what string, w Weight, sections []File, bad func(code, format s
 		bad("class", "%s: class %q, wanted weight, buffer or constant", what, w.Class)
 	}
 	if w.Section == "" {
+		if w.Expr == "" {
+			bad("contents", "%s has neither contents nor a source expression", what)
+		}
 		return
 	}
 	i := slices.IndexFunc(sections, func(f File) bool { return f.Name == w.Section })

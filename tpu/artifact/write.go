@@ -19,7 +19,7 @@ type Contents struct {
 	Program    []byte // StableHLO text
 	Executable []byte // what the plugin serialized
 	// Constants, State and Weights give the elements of the manifest's lists of these names, by index, each when it is written. A nil tensor
-	// leaves the elements out: they are by reference, in the checkpoint. Constants are always there. A nil function gives none.
+	// leaves the elements out: they are by reference, in the checkpoint, as Weight.Expr says. A nil function gives none.
 	Constants, State, Weights func(i int) (*tensor.Tensor, error)
 }
 
@@ -86,11 +86,6 @@ func layOut(m Manifest, c Contents) (Manifest, []*blob, error) {
 	var err error
 	if m.Constants, err = place(m.Constants, KindConstant, c.Constants); err != nil {
 		return m, nil, err
-	}
-	for _, w := range m.Constants {
-		if w.Section == "" {
-			return m, nil, fmt.Errorf("constant %q has no contents", w.Name)
-		}
 	}
 	if m.State, err = place(m.State, KindState, c.State); err != nil {
 		return m, nil, err

@@ -39,7 +39,8 @@ type CompileRequest struct {
 type Options struct {
 	// Plugin says where the plugin is looked for; its Library names a file.
 	Plugin plugin.Options
-	// Weights, if not nil, replaces all tensors of the checkpoint, embedded ones too. The caller closes it, after the Model.
+	// Weights, if not nil, replaces all tensors of the checkpoint, embedded ones too, and gives what the artifact does not hold. The caller
+	// closes it, after the Model.
 	Weights weights.Source
 	// Compiler is asked where the executable does not fit; nil forbids compiling.
 	Compiler Compiler
@@ -54,11 +55,11 @@ type Model struct {
 	art    *artifact.Artifact
 	client *pjrt.Client
 	exe    *pjrt.LoadedExecutable
-	source weights.Source   // of weights by reference; nil without any
-	own    bool             // source was found and not given: it is the model's to close, and recorded digests must hold
-	bound  []weights.Bound  // by manifest state index; zero for state from the artifact
-	fixed  [][]*pjrt.Buffer // weights and constants, by index of their lists
-	inUse  sync.WaitGroup   // host memory that the plugin uses in place
+	source weights.Source // of weights by reference; nil without any
+	own    bool           // source was found and not given: it is the model's to close, and recorded digests must hold
+	bound  bindings
+	fixed  [2][]*pjrt.Buffer // weights and constants, by index of their lists
+	inUse  sync.WaitGroup    // host memory that the plugin uses in place
 
 	mu       sync.Mutex
 	closed   bool
@@ -92,8 +93,7 @@ func (m *Model) load(ctx context.Context, opts Options) error {
 	if err := m.checkTarget(opts); err != nil {
 		return err
 	}
-	bound, err := m.bindWeights(opts)
-	if err != nil {
+	if err := m.bindWeights(opts); err != nil {
 		return err
 	}
 	if err := m.loadProgram(ctx, opts); err != nil {
@@ -102,7 +102,7 @@ func (m *Model) load(ctx context.Context, opts Options) error {
 	if err := m.checkExecutable(); err != nil {
 		return err
 	}
-	return m.upload(ctx, bound)
+	return m.upload(ctx)
 }
 
 // closeWait bounds how long Close waits for the plugin to let go of mapped weights.

@@ -358,6 +358,24 @@ func TestWeightsUnaligned(t *testing.T) {
 	require.Equal(t, wantLinear(x, w, c), out[0].Floats())
 }
 
+// State that the model was exported without comes from the weights that the caller gives.
+func TestStateGiven(t *testing.T) {
+	m, c := counter()
+	m.State[0].Expr, m.State[0].Names = `"n"`, []string{"n"}
+	c.State = nil
+	path := build(t, t.TempDir(), counterProgram, m, c)
+	_, err := Open(t.Context(), path, Options{})
+	require.ErrorContains(t, err, "the weights are not in the artifact: name the checkpoint")
+	out, err := session(t, open(t, path, Options{Weights: memory{"n": tensor.ScalarInt(tensor.I64, 41)}})).Run(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, []int64{42}, out[0].Ints())
+
+	m.State[0].Expr = `const("1234")`
+	path = build(t, t.TempDir(), counterProgram, m, c)
+	_, err = Open(t.Context(), path, Options{Weights: memory{}})
+	require.ErrorContains(t, err, `constant "n" has no contents in the artifact, and its source expression const("1234") is no quoted name`)
+}
+
 func TestInputsAfter(t *testing.T) {
 	m := artifact.Manifest{
 		Inputs:  []artifact.Port{port("x", tensor.F32, 4), port("mask", tensor.Bool, 2)},

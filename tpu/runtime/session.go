@@ -63,7 +63,7 @@ func (s *Session) Reset(ctx context.Context) error {
 	man := s.model.Manifest()
 	state := make([]*pjrt.Buffer, 0, len(man.State))
 	for i, w := range man.State {
-		b, err := s.initial(ctx, w, s.model.bound[i])
+		b, err := s.initial(ctx, w, s.model.bound.state[i])
 		if err != nil {
 			closeAll(state)
 			return fmt.Errorf("state %q: %w", w.Name, err)

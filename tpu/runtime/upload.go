@@ -21,49 +21,47 @@ import (
 // zeroCopyAlign is the alignment of host memory that the CPU plugin uses in place; other memory it copies silently.
 const zeroCopyAlign = 64
 
-// bindWeights finds all tensors that are not taken from the artifact, without reading their elements. The result is by the manifest's
-// weights, m.bound by its state; an entry without a name is taken from the artifact.
-func (m *Model) bindWeights(opts Options) ([]weights.Bound, error) {
+// bindings says where the tensors of the manifest's lists come from, by index: an entry without a name is taken from the artifact.
+type bindings struct{ weights, state, constants []weights.Bound }
+
+// bindWeights finds all tensors that are not taken from the artifact, without reading their elements.
+func (m *Model) bindWeights(opts Options) error {
 	man := &m.art.Manifest
-	bound := make([]weights.Bound, len(man.Weights))
-	m.bound = make([]weights.Bound, len(man.State))
-	// Tensors of the checkpoint, with the place to put what is found.
 	var wants []weights.Want
-	var places []*weights.Bound
+	var places []*weights.Bound // for each want, where to put what is found
 	var errs diag.List
-	collect := func(list []artifact.Weight, bound []weights.Bound) {
-		for i, x := range list {
-			if x.Class == "constant" && x.Section == "" {
-				errs.Addf(nil, "runtime/contents", "%s: %s %q has no contents in the artifact", m.art.Path(), x.Class, x.Name)
-			}
-			if x.Class == "constant" || opts.Weights == nil && x.Section != "" {
+	collect := func(list []artifact.Weight) []weights.Bound {
+		bound := make([]weights.Bound, len(list))
+		for i, w := range list {
+			// Constants belong to the program: a checkpoint does not replace them.
+			if w.Section != "" && (opts.Weights == nil || w.Class == "constant") {
 				continue
 			}
-			expr, err := parseExpr(x)
+			expr, err := parseExpr(w)
 			if err != nil {
-				errs.Addf(nil, "runtime/expr", "weight %q: %v", x.Name, err)
+				errs.Addf(nil, "runtime/contents", "%s %q has no contents in the artifact, and %v", w.Class, w.Name, err)
 				continue
 			}
-			wants = append(wants, weights.Want{Names: x.Names, Expr: expr})
+			wants = append(wants, weights.Want{Names: w.Names, Expr: expr})
 			places = append(places, &bound[i])
 		}
+		return bound
 	}
-	collect(man.Weights, bound)
-	collect(man.State, m.bound)
+	m.bound = bindings{collect(man.Weights), collect(man.State), collect(man.Constants)}
 	if len(errs) > 0 || len(wants) == 0 {
-		return bound, errs.Err()
+		return errs.Err()
 	}
 	if err := m.openSource(opts); err != nil {
-		return nil, err
+		return err
 	}
 	found, err := weights.Bind(m.source, wants)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i, b := range found {
 		*places[i] = b
 	}
-	return bound, nil
+	return nil
 }
 
 // openSource takes the caller's weights, or opens the checkpoint that the artifact was compiled with where it lies beside the artifact.
@@ -99,31 +97,25 @@ func parseExpr(w artifact.Weight) (weight.Expr, error) {
 	}
 	name, err := strconv.Unquote(w.Expr)
 	if err != nil {
-		return nil, fmt.Errorf("source expression %s, wanted the quoted name of a tensor", w.Expr)
+		return nil, fmt.Errorf("its source expression %s is no quoted name of a tensor", w.Expr)
 	}
 	return weight.Tensor{Name: name, T: t}, nil
 }
 
 // upload puts weights and constants on the device.
-func (m *Model) upload(ctx context.Context, bound []weights.Bound) error {
+func (m *Model) upload(ctx context.Context) error {
 	man := &m.art.Manifest
-	m.fixed = [][]*pjrt.Buffer{make([]*pjrt.Buffer, len(man.Weights)), make([]*pjrt.Buffer, len(man.Constants))}
-	for i, x := range man.Weights {
-		t, err := m.contents(x, bound[i])
-		if err != nil {
-			return err
-		}
-		if m.fixed[0][i], err = m.putFixed(ctx, t); err != nil {
-			return fmt.Errorf("weight %q: %w", x.Name, err)
-		}
-	}
-	for i, x := range man.Constants {
-		t, err := m.art.Tensor(x)
-		if err != nil {
-			return err
-		}
-		if m.fixed[1][i], err = m.putFixed(ctx, t); err != nil {
-			return fmt.Errorf("constant %q: %w", x.Name, err)
+	for l, list := range [][]artifact.Weight{man.Weights, man.Constants} {
+		bound := [][]weights.Bound{m.bound.weights, m.bound.constants}[l]
+		m.fixed[l] = make([]*pjrt.Buffer, len(list))
+		for i, w := range list {
+			t, err := m.contents(w, bound[i])
+			if err != nil {
+				return err
+			}
+			if m.fixed[l][i], err = m.putFixed(ctx, t); err != nil {
+				return fmt.Errorf("%s %q: %w", w.Class, w.Name, err)
+			}
 		}
 	}
 	return nil
