@@ -16,11 +16,12 @@ import (
 
 // Limits of one source: what a generated file of a large model stays far below, and what untrusted text cannot exceed.
 const (
-	maxSource = 256 << 20 // bytes
+	maxSource = 128 << 20 // bytes
 	maxLine   = 16 << 20  // bytes
+	maxCommas = 8 << 20   // in the whole text; a list element takes a hundred times its text in memory
 	maxDepth  = 32        // nested brackets
 	maxErrors = 100       // reported
-	maxValue  = 64 << 20  // bytes of one literal's elements
+	maxValue  = 512 << 20 // bytes of all literals' elements, which one word can make many
 )
 
 // Parse reads a module as Print writes it. name is the file's name in locations. The module passes ir.Verify.
@@ -55,7 +56,8 @@ func Parse(name, src string) (*ir.Module, error) {
 type parser struct {
 	file string
 	errs diag.List
-	full bool // maxErrors reached
+	full bool  // maxErrors reached
+	size int64 // bytes of literals so far
 }
 
 // parsed is a line with its number and text. ast is nil where it had a syntax error.
@@ -67,19 +69,24 @@ type parsed struct {
 
 func (p *parser) lines(src string) []parsed {
 	var out []parsed
-	num := 0
+	num, commas := 0, 0
 	for text := range strings.SplitSeq(src, "\n") {
 		num++
 		l := parsed{num: num, text: strings.TrimSpace(text)}
 		if l.text == "" || strings.HasPrefix(l.text, "//") {
 			continue
 		}
+		deepest, n := shape(text)
+		commas += n
 		switch {
 		case p.full:
 			return out
+		case commas > maxCommas:
+			p.errorf(l, lexer.Position{}, "text/size", "more than %d list elements, the rest of the text was not looked at", maxCommas)
+			return out
 		case len(text) > maxLine:
 			p.errorf(l, lexer.Position{}, "text/size", "line of %d bytes, wanted at most %d", len(text), maxLine)
-		case depth(text) > maxDepth:
+		case deepest > maxDepth:
 			p.errorf(l, lexer.Position{}, "text/size", "brackets nested deeper than %d", maxDepth)
 		default:
 			ast, err := grammar().ParseString("", text)
@@ -159,9 +166,9 @@ func clean(msg string) string {
 
 var tokenNames = regexp.MustCompile(`<(?:value|sym|loc|EOF)>`)
 
-// depth is the deepest nesting of brackets outside strings and comments.
-func depth(s string) int {
-	deepest, now := 0, 0
+// shape gives the deepest nesting of brackets and the number of commas outside strings.
+func shape(s string) (deepest, commas int) {
+	now := 0
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '"':
@@ -175,9 +182,11 @@ func depth(s string) int {
 			deepest = max(deepest, now)
 		case ']', ')', '}':
 			now--
+		case ',':
+			commas++
 		}
 	}
-	return deepest
+	return deepest, commas
 }
 
 func invalidAt(s string) int {

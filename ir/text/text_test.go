@@ -104,7 +104,7 @@ t.tpu:3:29: 128, wanted an integer in the range of i8 [text/literal]
     %1 = constant {value=i8[] 128} : i8[]
 t.tpu:4:30: 2 bytes for i4[3], wanted 3, or 1 for equal elements [text/literal]
     %2 = constant {value=i4[3] "0x0102"} : i4[3]
-t.tpu:5:24: literal of 4000000000 bytes, wanted at most 67108864 [text/size]
+t.tpu:5:24: literal of 4000000000 bytes, wanted at most 536870912 in all literals of the text [text/size]
     %3 = constant {value=f32[1000000000] 1} : f32[1000000000]`},
 		{"updates", "weight @w = \"w\" : f32[8]\nstate weight @s = \"s\" : f32[8]\nfunc @f(%x: f32[8], %y: f32[4]) {\n  return @w = %x, @s = %y, @s = %x\n}", `
 t.tpu:4:10: update of @w, which is not declared as state [text/update]
@@ -251,4 +251,20 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "µs/node")
+}
+
+// One short line cannot take much memory, and many of them neither.
+func TestLimits(t *testing.T) {
+	var src strings.Builder
+	src.WriteString("func @f() {\n")
+	for i := range 40 {
+		fmt.Fprintf(&src, "  %%%d = constant {value=i8[%d] 1} : i8[%d]\n", i, 16<<20, 16<<20)
+	}
+	src.WriteString("  return\n}\n")
+	_, err := Parse("f", src.String())
+	require.ErrorContains(t, err, "in all literals of the text [text/size]")
+	_, err = Parse("f", "func @f() {\n  %0 = iota {type=["+strings.Repeat("1,", maxCommas)+"1]} : f32[]\n  return\n}\n")
+	require.ErrorContains(t, err, "[text/size]")
+	_, err = Parse("f", strings.Repeat("\n", maxSource+1))
+	require.ErrorContains(t, err, "[text/size]")
 }

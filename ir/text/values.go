@@ -169,10 +169,11 @@ func (r *resolver) literal(x *value) (*tensor.Tensor, bool) {
 	if !ok {
 		return nil, false
 	}
-	if t.Bytes() > maxValue {
-		r.errorf(r.cur, x.Pos, "text/size", "literal of %d bytes, wanted at most %d", t.Bytes(), maxValue)
+	if t.Bytes() > maxValue-r.size {
+		r.errorf(r.cur, x.Pos, "text/size", "literal of %d bytes, wanted at most %d in all literals of the text", t.Bytes(), maxValue)
 		return nil, false
 	}
+	r.size += t.Bytes()
 	l := x.Lit
 	if l.Str != nil {
 		return r.hexLiteral(t, l)
