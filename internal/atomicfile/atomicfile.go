@@ -11,13 +11,14 @@ import (
 
 // Write calls write with a buffered temporary file beside path, syncs it and renames it to path. After an error or a crash path is what
 // it was before. The file gets mode 0666 less the umask, like one made by os.Create.
-func Write(path string, write func(io.Writer) error) (err error) {
+func Write(path string, write func(io.Writer) error) error {
 	f, err := create(path)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
+	renamed := false
+	defer func() { // also when write panics
+		if !renamed {
 			f.Close()
 			os.Remove(f.Name())
 		}
@@ -38,6 +39,7 @@ func Write(path string, write func(io.Writer) error) (err error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
+	renamed = true
 	syncDir(filepath.Dir(path))
 	return nil
 }

@@ -59,6 +59,7 @@ type Model struct {
 	own    bool           // source was found and not given: it is the model's to close, and recorded digests must hold
 	bound  bindings
 	fixed  [2][]*pjrt.Buffer // weights and constants, by index of their lists
+	ahead  sync.WaitGroup    // sections being verified
 	inUse  sync.WaitGroup    // host memory that the plugin uses in place
 
 	mu       sync.Mutex
@@ -96,6 +97,7 @@ func (m *Model) load(ctx context.Context, opts Options) error {
 	if err := m.bindWeights(opts); err != nil {
 		return err
 	}
+	m.verifyAhead()
 	if err := m.loadProgram(ctx, opts); err != nil {
 		return err
 	}
@@ -103,6 +105,22 @@ func (m *Model) load(ctx context.Context, opts Options) error {
 		return err
 	}
 	return m.upload(ctx)
+}
+
+// verifyAhead checks the digests of embedded tensors while the plugin is loaded. upload waits for the check, or finds its error, where it takes
+// them.
+func (m *Model) verifyAhead() {
+	used := make(map[string]bool)
+	for l, list := range [][]artifact.Weight{m.art.Manifest.Weights, m.art.Manifest.Constants} {
+		for i, w := range list {
+			if w.Section != "" && [][]weights.Bound{m.bound.weights, m.bound.constants}[l][i].Name == "" {
+				used[w.Section] = true
+			}
+		}
+	}
+	for name := range used {
+		m.ahead.Go(func() { _, _ = m.art.Section(name) })
+	}
 }
 
 // closeWait bounds how long Close waits for the plugin to let go of mapped weights.
@@ -129,6 +147,7 @@ func (m *Model) Close() error {
 	}
 	m.exe.Close()
 	m.client.Close()
+	m.ahead.Wait()
 	released := make(chan struct{})
 	go func() { m.inUse.Wait(); close(released) }()
 	select {
