@@ -68,7 +68,7 @@ func TestLoweringMatchesEvaluator(t *testing.T) {
 
 // execute compiles p in this process and runs it on golden.Random's inputs and weights.
 func execute(t *testing.T, client *pjrt.Client, m *ir.Module, p *lower.Program, seed uint64) (*eval.Result, error) {
-	exe, err := client.Compile(p.Text, pjrt.CompileOptions{})
+	exe, err := client.Compile(p.Text, pjrt.CompileOptions{PropagateNaN: true})
 	if err != nil {
 		return nil, err
 	}

@@ -126,6 +126,7 @@ func (c *compilation) load() (func([]byte) (*pjrt.Executable, error), error) {
 	var devices []*pjrt.Device
 	var compile func([]byte) (*pjrt.Executable, error)
 	if c.order.Target.Platform == CPU {
+		opts.PropagateNaN = true
 		client, err := p.NewClient(pjrt.NamedValue{Name: "cpu_device_count", Value: int64(max(c.order.Target.Devices, n))})
 		if err != nil {
 			return nil, err

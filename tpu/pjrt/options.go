@@ -10,11 +10,13 @@ type CompileOptions struct {
 	DeviceIDs     []int // NumReplicas*NumPartitions ids, replica-major; nil = 0, 1, 2, ...
 	SPMD          bool  // partition the module by its shardings
 	Shardy        bool  // the shardings are sdy attributes
+	PropagateNaN  bool  // CPU: a reduction by maximum or minimum over a NaN is NaN, as StableHLO has it; XLA:CPU's default is faster and drops it
 }
 
 // Field numbers of xla/pjrt/proto/compile_options.proto and of DeviceAssignmentProto in xla/xla_data.proto.
 const (
 	optBuildOptions = 3
+	optOverrides    = 7 // map from a field of DebugOptions to its value
 
 	buildDeviceOrdinal    = 1
 	buildNumReplicas      = 4
@@ -27,6 +29,10 @@ const (
 	assignComputationCount = 2
 	assignDevices          = 3
 	assignReplicaDeviceIDs = 1
+
+	mapKey       = 1
+	mapValue     = 2
+	overrideBool = 2
 )
 
 // Encode is the serialized CompileOptionsProto. Fields are in ascending order, so equal options are equal bytes.
@@ -61,7 +67,13 @@ func (o CompileOptions) Encode() []byte {
 	if o.Shardy {
 		build = protoInt(build, buildUseShardy, 1)
 	}
-	return protoBytes(nil, optBuildOptions, build)
+	out := protoBytes(nil, optBuildOptions, build)
+	if o.PropagateNaN {
+		entry := protoBytes(nil, mapKey, []byte("xla_cpu_enable_fast_min_max"))
+		entry = protoBytes(entry, mapValue, protoInt(nil, overrideBool, 0))
+		out = protoBytes(out, optOverrides, entry)
+	}
+	return out
 }
 
 // protoInt appends a varint field; negative numbers take ten bytes, as protobuf has it.
