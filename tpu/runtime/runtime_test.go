@@ -53,7 +53,7 @@ const (
 )
 
 // cpuPlugin is the CPU plugin, fetched only where the test run demands it.
-func cpuPlugin(t *testing.T) *plugin.Plugin {
+func cpuPlugin(t testing.TB) *plugin.Plugin {
 	t.Helper()
 	required := false
 	for _, k := range strings.FieldsFunc(os.Getenv("TPUC_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -67,7 +67,7 @@ func cpuPlugin(t *testing.T) *plugin.Plugin {
 	return lib
 }
 
-func compile(t *testing.T, lib *plugin.Plugin, program string) []byte {
+func compile(t testing.TB, lib *plugin.Plugin, program string) []byte {
 	t.Helper()
 	p, err := pjrt.Open(lib.Path)
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func compile(t *testing.T, lib *plugin.Plugin, program string) []byte {
 }
 
 // build writes an artifact of the program into dir.
-func build(t *testing.T, dir, program string, m artifact.Manifest, c artifact.Contents) string {
+func build(t testing.TB, dir, program string, m artifact.Manifest, c artifact.Contents) string {
 	t.Helper()
 	lib := cpuPlugin(t)
 	m.Tpuc, m.Model = "test", artifact.Model{Name: "test", Kind: "stablehlo"}
