@@ -115,6 +115,7 @@ func runFolder(t *testing.T, dir string, f golden.Family) (ran int) {
 	return ran
 }
 
+// cases are the txtar files below dir, which may be missing.
 func cases(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -276,6 +277,7 @@ func runLower(g *golden.Group) (map[string]string, error) {
 	return map[string]string{"want.mlir": string(p.Text), "want.args": args.String()}, nil
 }
 
+// sameEval allows want.eval the tolerance of its dtypes.
 func sameEval(section, want, got string) bool {
 	return section == "want.eval" && golden.SameValues(want, got)
 }

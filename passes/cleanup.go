@@ -39,6 +39,7 @@ func identity(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	return nil
 }
 
+// identityTranspose looks at the order and not at the type: a transposed square has its argument's.
 func identityTranspose(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	if slices.IsSorted(op.Transpose.Attr(n).Perm) {
 		return one(n.Args[0])
@@ -46,6 +47,7 @@ func identityTranspose(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	return nil
 }
 
+// singleConcat is what a cache of one part or a list of one tensor leaves.
 func singleConcat(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	if len(n.Args) == 1 {
 		return one(n.Args[0])
@@ -53,6 +55,7 @@ func singleConcat(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	return nil
 }
 
+// reshapeReshape goes to the last shape at once; row-major order makes the one between irrelevant.
 func reshapeReshape(b *ir.Builder, n *ir.Node) []*ir.Value {
 	in := n.Args[0].Def
 	if !op.Reshape.Is(in) {
@@ -61,6 +64,7 @@ func reshapeReshape(b *ir.Builder, n *ir.Node) []*ir.Value {
 	return one(op.Reshape.Make(b, op.Reshape.Attr(n), in.Args[0]))
 }
 
+// transposeTranspose composes the permutations: result dimension i is dimension inner[outer[i]] of x.
 func transposeTranspose(b *ir.Builder, n *ir.Node) []*ir.Value {
 	in := n.Args[0].Def
 	if !op.Transpose.Is(in) {
@@ -74,6 +78,8 @@ func transposeTranspose(b *ir.Builder, n *ir.Node) []*ir.Value {
 	return one(op.Transpose.Make(b, op.TransposeAttr{Perm: perm}, in.Args[0]))
 }
 
+// unitTranspose matches where the dimensions longer than 1 keep their order, so that no element moves. Decoders that work on one
+// position at a time swap it with their heads in every layer.
 func unitTranspose(b *ir.Builder, n *ir.Node) []*ir.Value {
 	x := n.Args[0]
 	var long []int64 // where the dimensions longer than 1 come from
@@ -88,6 +94,7 @@ func unitTranspose(b *ir.Builder, n *ir.Node) []*ir.Value {
 	return one(op.Reshape.Make(b, op.ReshapeAttr{Shape: n.Outs[0].Type.Dims}, x))
 }
 
+// broadcastBroadcast looks the places of x's dimensions up in the outer broadcast. A dimension of extent 1 may grow in either.
 func broadcastBroadcast(b *ir.Builder, n *ir.Node) []*ir.Value {
 	in := n.Args[0].Def
 	if !op.Broadcast.Is(in) {
@@ -101,6 +108,7 @@ func broadcastBroadcast(b *ir.Builder, n *ir.Node) []*ir.Value {
 	return one(op.Broadcast.Make(b, op.BroadcastAttr{Shape: outer.Shape, Dims: dims}, in.Args[0]))
 }
 
+// sliceSlice composes start + i*stride. Limits are tight; the stride of a single element is 1, or it could pass the extent.
 func sliceSlice(b *ir.Builder, n *ir.Node) []*ir.Value {
 	in := n.Args[0].Def
 	if !op.Slice.Is(in) || n.Outs[0].Type.Elements() == 0 {
@@ -121,6 +129,7 @@ func sliceSlice(b *ir.Builder, n *ir.Node) []*ir.Value {
 	return one(op.Slice.Make(b, a, in.Args[0]))
 }
 
+// convertBack drops a detour through a dtype that loses nothing, such as bf16 through f32 between two composites.
 func convertBack(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	in := n.Args[0].Def
 	if !op.Convert.Is(in) {

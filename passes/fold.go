@@ -40,12 +40,14 @@ type known struct {
 	bytes int64
 }
 
+// folder is the state of one run.
 type folder struct {
 	c     *Context
 	known map[*ir.Value]known
 	work  int64
 }
 
+// node registers what is known of n's results, and replaces them where the literals are short enough.
 func (f *folder) node(b *ir.Builder, n *ir.Node) []*ir.Value {
 	f.c.At(n)
 	if op.Constant.Is(n) {

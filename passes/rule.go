@@ -45,6 +45,7 @@ func applyRules(c *Context, m *ir.Module, rules []Rule) error {
 	panic(fmt.Sprintf("no fixed point after %d rounds: two rules undo each other", maxRounds))
 }
 
+// sharded reports a node whose result has a sharding.
 func sharded(n *ir.Node) bool {
 	for _, o := range n.Outs {
 		if o.Sharding != nil {

@@ -60,6 +60,7 @@ func Run(ctx context.Context, m *ir.Module, opt Options) (*Report, error) {
 	return run(ctx, m, list, opt)
 }
 
+// run is Run over any passes.
 func run(ctx context.Context, m *ir.Module, list []Pass, opt Options) (*Report, error) {
 	if opt.Verify {
 		if err := ir.Verify(m); err != nil {
@@ -102,6 +103,7 @@ func run(ctx context.Context, m *ir.Module, list []Pass, opt Options) (*Report, 
 	return r, nil
 }
 
+// list resolves the names and shuffles.
 func (o Options) list() ([]Pass, error) {
 	list := List
 	if o.Passes != nil {
@@ -131,6 +133,7 @@ func (o Options) dump(m *ir.Module, i int, name string) error {
 	return write(filepath.Join(o.DumpDir, fmt.Sprintf("%02d-%s.tpu", i, name)), m)
 }
 
+// write makes a file of the module's text, whole or not at all.
 func write(file string, m *ir.Module) error {
 	return atomicfile.Write(file, func(w io.Writer) error {
 		_, err := io.WriteString(w, text.Print(m))
@@ -169,6 +172,7 @@ func verify(p Pass, m *ir.Module, s Stage) error {
 	return nil
 }
 
+// stats sorts the counts, which come out of a map.
 func (c *Context) stats(p Pass, m *ir.Module) Stats {
 	s := Stats{Pass: p.Name, Nodes: len(m.Func.Body), Weights: len(m.Weights)}
 	for _, rule := range slices.Sorted(maps.Keys(c.hits)) {

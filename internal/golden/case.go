@@ -133,6 +133,7 @@ func (c *Case) Run(f Family, update bool) error {
 	return os.WriteFile(c.file, data, 0o666)
 }
 
+// at puts the group's name before an error.
 func (c *Case) at(group string, err error) error {
 	if group == "" {
 		return err
@@ -148,7 +149,7 @@ func (f Family) compare(want, got map[string]string) error {
 			return fmt.Errorf("no section %s for what the case gives (-update writes it):\n%s", s, got[s])
 		}
 		if g := newline(got[s]); !f.same(s, w, g) {
-			return fmt.Errorf("%s differs (-want +got):\n%s", s, cmp.Diff(w, g))
+			return fmt.Errorf("%s differs (-want +got):\n%s", s, cmp.Diff(strings.Split(w, "\n"), strings.Split(g, "\n")))
 		}
 	}
 	for _, s := range slices.Sorted(maps.Keys(want)) {
@@ -159,6 +160,7 @@ func (f Family) compare(want, got map[string]string) error {
 	return nil
 }
 
+// same compares by bytes first.
 func (f Family) same(section, want, got string) bool {
 	return want == got || f.Same != nil && f.Same(section, want, got)
 }

@@ -86,6 +86,7 @@ func Equivalent(want, got *eval.Result) error {
 	return nil
 }
 
+// near compares two tensors of one type.
 func near(want, got *tensor.Tensor) error {
 	if !want.Type.Equal(got.Type) {
 		return fmt.Errorf("%s, wanted %s", got.Type, want.Type)
@@ -115,6 +116,7 @@ func near(want, got *tensor.Tensor) error {
 	return nil
 }
 
+// close takes an absolute error relative to the largest element for those that cancellation made small.
 func close(want, got, tol, largest float64) bool {
 	switch {
 	case math.IsNaN(want) || math.IsNaN(got):
@@ -158,6 +160,7 @@ func Show(m *ir.Module, r *eval.Result) (string, error) {
 	return b.String(), nil
 }
 
+// words are the elements in row-major order, floats to six digits.
 func words(x *tensor.Tensor) []string {
 	var out []string
 	switch {
@@ -184,6 +187,7 @@ func words(x *tensor.Tensor) []string {
 	return out
 }
 
+// nest writes words as lists nested by dims.
 func nest(b *strings.Builder, words []string, dims []int64) {
 	switch {
 	case len(words) == 0:
@@ -216,6 +220,7 @@ func SameValues(want, got string) bool {
 	return true
 }
 
+// sameLine compares element by element what is equal but for floats. Complex numbers are compared as bytes.
 func sameLine(want, got string) bool {
 	head, elems, ok := cutType(want)
 	head2, elems2, ok2 := cutType(got)

@@ -96,6 +96,7 @@ func writeAttrs(b *strings.Builder, attr any) {
 	}
 }
 
+// writeValue appends one field or list element. Floats have the field's precision.
 func writeValue(b *strings.Builder, v reflect.Value) {
 	switch x := v.Interface().(type) {
 	case tensor.DType:

@@ -21,6 +21,7 @@ func Literal(x *tensor.Tensor) string {
 	return b.String()
 }
 
+// writeLiteral chooses the form: one element for equal ones, a list for few, hex where words would be many or inexact.
 func writeLiteral(b *strings.Builder, x *tensor.Tensor) {
 	b.WriteString(x.Type.String() + " ")
 	listed := x
@@ -96,6 +97,7 @@ func floatWord(f float64, d tensor.DType, data []byte) (string, bool) {
 	return w, exact(w)
 }
 
+// writeNested appends words as lists nested by dims.
 func writeNested(b *strings.Builder, words []string, dims []int64) {
 	switch {
 	case len(words) == 0: // whatever the shape
@@ -142,6 +144,7 @@ func parseFloat(s string) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
+// mustFloat reads what strconv wrote.
 func mustFloat(s string) float64 {
 	f, _ := strconv.ParseFloat(s, 64)
 	return f

@@ -67,6 +67,7 @@ type parsed struct {
 	ast  *line
 }
 
+// lines parses every line on its own. Those without a statement are left out.
 func (p *parser) lines(src string) []parsed {
 	var out []parsed
 	num, commas := 0, 0
@@ -164,6 +165,7 @@ func clean(msg string) string {
 	return strings.ReplaceAll(clip(msg), `"<EOF>"`, "end of line")
 }
 
+// tokenNames are the grammar's tokens in participle's messages.
 var tokenNames = regexp.MustCompile(`<(?:value|sym|loc|EOF)>`)
 
 // shape gives the deepest nesting of brackets and the number of commas outside strings.
@@ -189,6 +191,7 @@ func shape(s string) (deepest, commas int) {
 	return deepest, commas
 }
 
+// invalidAt is the offset of the first byte that is no UTF-8.
 func invalidAt(s string) int {
 	for i, r := range s {
 		if r == utf8.RuneError {

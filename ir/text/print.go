@@ -57,6 +57,7 @@ func Node(n *ir.Node) string {
 	return b.String()
 }
 
+// printer holds the names given so far and the table of locations, which grows with the nodes.
 type printer struct {
 	b     strings.Builder
 	names map[*ir.Value]string // of parameters and results, with the %
@@ -74,6 +75,7 @@ func (p *printer) mesh(m *ir.Mesh) {
 	p.b.WriteString("}\n")
 }
 
+// weight writes the declaration. The short source, a quoted name, stands for the first of the names too.
 func (p *printer) weight(w *ir.Weight) {
 	if w.Mutable {
 		p.b.WriteString("state ")
@@ -158,6 +160,7 @@ func (p *printer) node(n *ir.Node) {
 	p.b.WriteByte('\n')
 }
 
+// loc leaves out what is unknown. Source text without a file keeps an empty file name, or it would read as the layer.
 func (p *printer) loc(i int, l diag.Loc) {
 	fmt.Fprintf(&p.b, "#%d =", i)
 	if l.Layer != "" {
@@ -186,6 +189,7 @@ func (p *printer) typ(v *ir.Value) {
 	}
 }
 
+// ref is a value where it is used.
 func (p *printer) ref(v *ir.Value) string {
 	if v != nil && v.Weight != nil {
 		return "@" + name(v.Weight.Sym)

@@ -20,13 +20,14 @@ import (
 type resolver struct {
 	*parser
 	m      *ir.Module
-	locs   map[string]*diag.Loc
-	syms   map[string]*ir.Value
-	values map[string]*ir.Value // by text with the %; nil: broken
-	cur    parsed
-	state  int // of the function: before, inside, after
+	locs   map[string]*diag.Loc // by text, such as "#1"
+	syms   map[string]*ir.Value // weights by key with the @; nil: broken
+	values map[string]*ir.Value // parameters and results by key with the %; nil: broken
+	cur    parsed               // the line in work, where errors are
+	state  int                  // where the line stands
 }
 
+// Places of a line relative to the function.
 const (
 	before = iota
 	inside
@@ -38,6 +39,7 @@ func newResolver(p *parser) *resolver {
 	return &resolver{parser: p, m: &ir.Module{}, locs: make(map[string]*diag.Loc), syms: make(map[string]*ir.Value), values: make(map[string]*ir.Value)}
 }
 
+// module reads the table of locations first, since it stands at the end, then all other lines in order.
 func (r *resolver) module(lines []parsed) *ir.Module {
 	for _, l := range lines { // the table stands at the end
 		if r.cur = l; l.ast != nil && l.ast.Loc != nil {
@@ -106,6 +108,7 @@ func (r *resolver) broken(text string) {
 	}
 }
 
+// location fills the table. A file, line or column left out is unknown.
 func (r *resolver) location(d *locDecl) {
 	l := &diag.Loc{Layer: r.unquote(d.Pos, d.Layer), File: r.unquote(d.Pos, d.File), Source: r.unquote(d.Pos, d.Source)}
 	l.Line = int(r.integer(d.Pos, d.Line, 0, 1<<31-1))
@@ -116,6 +119,7 @@ func (r *resolver) location(d *locDecl) {
 	r.locs[d.ID] = l
 }
 
+// mesh takes the first statement alone: shardings are checked against it as they come.
 func (r *resolver) mesh(d *meshDecl) {
 	if r.m.Mesh != nil || r.state != before || len(r.m.Weights) > 0 {
 		r.errorf(r.cur, lexer.Position{}, "text/place", "mesh in this place, wanted one at the beginning")
@@ -131,6 +135,7 @@ func (r *resolver) mesh(d *meshDecl) {
 	}
 }
 
+// weight declares a weight and its value. A quoted source is also the first of the names.
 func (r *resolver) weight(d *weightDecl) {
 	if !r.in(before, d.Pos) {
 		return
@@ -162,6 +167,7 @@ func (r *resolver) weight(d *weightDecl) {
 	r.syms[key] = v
 }
 
+// source reads a source expression. Its elements have the type of the weight.
 func (r *resolver) source(s *source, t tensor.Type) weight.Expr {
 	arg := r.unquote(s.Pos, s.Arg)
 	switch {
@@ -178,6 +184,7 @@ func (r *resolver) source(s *source, t tensor.Type) weight.Expr {
 	return nil
 }
 
+// function makes the function and its parameters. A module has one.
 func (r *resolver) function(d *funcDecl) {
 	if !r.in(before, d.Pos) {
 		return
@@ -196,6 +203,8 @@ func (r *resolver) function(d *funcDecl) {
 	}
 }
 
+// node checks everything that a node's line says, independently where it can, and appends the node if all of it holds. Its results are
+// defined by their declared types in any case, so that one wrong node does not spoil those that use it.
 func (r *resolver) node(d *nodeStmt) {
 	n := &ir.Node{Loc: r.locOf(d.Loc)}
 	types := make([]tensor.Type, len(d.Types))
@@ -210,7 +219,7 @@ func (r *resolver) node(d *nodeStmt) {
 		ok = false
 	}
 	for i, o := range d.Outs {
-		var v *ir.Value
+		var v *ir.Value // broken where the types are
 		if ok {
 			v = &ir.Value{Type: types[i], Sharding: r.sharding(d.Types[i].Sharding, types[i]), Def: n, Index: i}
 			n.Outs = append(n.Outs, v)
@@ -270,8 +279,10 @@ func infer(o *ir.Op, args []tensor.Type, attr any) (out []tensor.Type, err error
 	return o.InferTypes(args, attr)
 }
 
+// rulePanic marks a panicking rule in the message; fuzzing looks for it.
 const rulePanic = "internal error: its shape rule panicked:"
 
+// results reads the return statement: values first, then updates, each checked as ir.Verify would but with its column.
 func (r *resolver) results(d *returnStmt) {
 	f := r.m.Func
 	if f == nil {
@@ -318,6 +329,7 @@ func (r *resolver) use(a *ref) (v *ir.Value, found bool) {
 	return v, found
 }
 
+// define makes a value known; nil makes its name known as broken.
 func (r *resolver) define(at lexer.Position, text string, v *ir.Value) {
 	key := "%" + r.key(at, text[1:])
 	if old, dup := r.values[key]; dup && old != nil {
@@ -334,6 +346,7 @@ func (r *resolver) key(at lexer.Position, s string) string {
 	return strconv.Quote(r.ident(at, s))
 }
 
+// locOf looks a reference up in the table; no reference is no location.
 func (r *resolver) locOf(l *locRef) *diag.Loc {
 	if l == nil {
 		return nil
@@ -344,6 +357,7 @@ func (r *resolver) locOf(l *locRef) *diag.Loc {
 	return r.locs[l.ID]
 }
 
+// typ reads a type. It is false after an error: unknown dtype, extent out of range, more bytes than an int64 holds.
 func (r *resolver) typ(t *typ) (tensor.Type, bool) {
 	d, err := tensor.ParseDType(t.DType)
 	if err != nil {
@@ -365,6 +379,7 @@ func (r *resolver) typ(t *typ) (tensor.Type, bool) {
 	return out, true
 }
 
+// sharding reads the sharding of a value of type t and checks it against the mesh. nil stays nil: not sharded.
 func (r *resolver) sharding(s *shardRef, t tensor.Type) *ir.Sharding {
 	if s == nil {
 		return nil
@@ -393,6 +408,7 @@ func (r *resolver) ident(at lexer.Position, s string) string {
 	return r.unquote(at, s)
 }
 
+// unquote undoes strconv.Quote. The lexer has found the closing quote; escapes are checked here.
 func (r *resolver) unquote(at lexer.Position, s string) string {
 	if s == "" {
 		return ""

@@ -105,7 +105,7 @@ func (r *resolver) value(dst reflect.Value, x *value, what string) bool {
 	case reflect.Float32, reflect.Float64:
 		s := x.Num
 		if s == nil {
-			s = x.Word
+			s = x.Word // inf and nan are words
 		}
 		if s == nil {
 			return wrong()
@@ -144,6 +144,7 @@ func (r *resolver) value(dst reflect.Value, x *value, what string) bool {
 	return true
 }
 
+// describe says in a message what was written.
 func (x *value) describe() string {
 	switch {
 	case x.Type != nil && x.Lit != nil:
@@ -195,7 +196,8 @@ func (r *resolver) literal(x *value) (*tensor.Tensor, bool) {
 		}
 		return out, true
 	}
-	out := &tensor.Tensor{Type: t, Data: make([]byte, 0, min(t.Bytes(), 1<<16))}
+	out := &tensor.Tensor{Type: t, Data: make([]byte, 0, min(t.Bytes(), 1<<16))} // a list that is too short costs little
+	// walk appends in row-major order; the nesting must be the shape's.
 	var walk func(l *elems, dims []int64) bool
 	walk = func(l *elems, dims []int64) bool {
 		switch {
@@ -222,6 +224,7 @@ func (r *resolver) literal(x *value) (*tensor.Tensor, bool) {
 	return out, walk(l, t.Dims)
 }
 
+// hexLiteral reads the bytes of all elements, or of one that all are equal to. Any bits are taken, so NaN payloads survive.
 func (r *resolver) hexLiteral(t tensor.Type, l *elems) (*tensor.Tensor, bool) {
 	s := r.unquote(l.Pos, *l.Str)
 	digits, prefix := strings.CutPrefix(s, "0x")
