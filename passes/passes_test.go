@@ -317,3 +317,27 @@ func BenchmarkRun(b *testing.B) {
 	}
 	b.ReportMetric(float64(nodes), "nodes")
 }
+
+// Composites within decompositions are decomposed too, and one that contains itself is found.
+func TestExpandNests(t *testing.T) {
+	unary := func(in []tensor.Type, _ any) ([]tensor.Type, error) { return in, nil }
+	outer := &ir.Op{Name: "outer", Args: []ir.Arg{{Name: "x"}}, Infer: unary, Decompose: func(b *ir.Builder, n *ir.Node, _ any) []*ir.Value {
+		return one(op.Silu.Make(b, op.Silu.Make(b, n.Args[0])))
+	}}
+	self := &ir.Op{Name: "self", Args: []ir.Arg{{Name: "x"}}, Infer: unary}
+	self.Decompose = func(b *ir.Builder, n *ir.Node, _ any) []*ir.Value { return b.Build(self, nil, n.Args[0]) }
+	build := func(o *ir.Op) *ir.Module {
+		m := &ir.Module{Func: &ir.Func{Name: "f"}}
+		b := &ir.Builder{}
+		m.Func.Results = b.Build(o, nil, m.Func.AddParam("x", tensor.Make(tensor.F32, 2)))
+		m.Func.Body = b.Body
+		return m
+	}
+	m := build(outer)
+	r, err := Run(context.Background(), m, Options{Verify: true, Passes: []string{"expand"}})
+	require.NoError(t, err)
+	require.Equal(t, []Hit{{"outer", 1}, {"silu", 2}}, r.Passes[0].Hits)
+	_, err = Run(context.Background(), build(self), Options{Passes: []string{"expand"}})
+	require.True(t, diag.IsBug(err))
+	require.ErrorContains(t, err, "contains itself")
+}
