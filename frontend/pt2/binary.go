@@ -1,0 +1,450 @@
+package pt2
+
+import (
+	"math"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// binaryRules are the operators of several tensors or numbers that work elementwise, with torch's type promotion.
+var binaryRules = concatRules(map[string]rule{
+	"add.Tensor":                value(func(c *call) *ir.Value { return c.addScaled("self", "other", op.Add) }),
+	"add.Scalar":                value(func(c *call) *ir.Value { return c.addScaled("self", "other", op.Add) }),
+	"sub.Tensor":                value(func(c *call) *ir.Value { return c.addScaled("self", "other", op.Sub) }),
+	"sub.Scalar":                value(func(c *call) *ir.Value { return c.addScaled("self", "other", op.Sub) }),
+	"subtract.Tensor":           value(func(c *call) *ir.Value { return c.addScaled("self", "other", op.Sub) }),
+	"rsub.Tensor":               value(func(c *call) *ir.Value { return c.addScaled("other", "self", op.Sub) }),
+	"rsub.Scalar":               value(func(c *call) *ir.Value { return c.addScaled("other", "self", op.Sub) }),
+	"div.Tensor_mode":           value(divMode),
+	"div.Scalar_mode":           value(divMode),
+	"floor_divide":              value(floorDivide),
+	"floor_divide.Scalar":       value(floorDivide),
+	"pow.Tensor_Tensor":         value(pow),
+	"pow.Tensor_Scalar":         value(pow),
+	"pow.Scalar":                value(pow),
+	"atan2":                     floatBinary(plain(op.Atan2)),
+	"where.self":                value(where),
+	"where.ScalarOther":         value(where),
+	"where.ScalarSelf":          value(where),
+	"where.Scalar":              value(where),
+	"masked_fill.Scalar":        value(maskedFill),
+	"masked_fill.Tensor":        value(maskedFill),
+	"clamp":                     value(clamp("min", "max")),
+	"clamp.Tensor":              value(clamp("min", "max")),
+	"clip":                      value(clamp("min", "max")),
+	"clip.Tensor":               value(clamp("min", "max")),
+	"clamp_min":                 value(clamp("min", "")),
+	"clamp_min.Tensor":          value(clamp("min", "")),
+	"clamp_max":                 value(clamp("", "max")),
+	"clamp_max.Tensor":          value(clamp("", "max")),
+	"maximum":                   promoted(plain(op.Maximum)),
+	"max.other":                 promoted(plain(op.Maximum)),
+	"minimum":                   promoted(plain(op.Minimum)),
+	"min.other":                 promoted(plain(op.Minimum)),
+	"fmax":                      promoted(skipNaN(op.Maximum)),
+	"fmin":                      promoted(skipNaN(op.Minimum)),
+	"lerp.Scalar":               value(lerp),
+	"lerp.Tensor":               value(lerp),
+	"addcmul":                   value(addc(op.Mul)),
+	"addcdiv":                   value(addc(op.Div)),
+	"prelu":                     value(prelu),
+	"glu":                       value(glu),
+	"fill.Scalar":               value(fill),
+	"fill.Tensor":               value(fill),
+	"copy":                      value(copyInto),
+	"zero":                      value(func(c *call) *ir.Value { return likeF(c.b, c.val("self"), 0) }),
+	"xlogy.Tensor":              floatBinary(xlogy),
+	"xlogy.Scalar_Other":        floatBinary(xlogy),
+	"xlogy.Scalar_Self":         floatBinary(xlogy),
+	"hypot":                     floatBinary(hypot),
+	"logaddexp":                 floatBinary(logaddexp),
+	"copysign.Tensor":           floatBinary(copysign),
+	"copysign.Scalar":           floatBinary(copysign),
+	"heaviside":                 promoted(heaviside),
+	"isclose":                   value(isClose),
+	"_unsafe_masked_fill":       value(maskedFill),
+	"float_power.Tensor_Scalar": value(floatPower),
+	"float_power.Tensor_Tensor": value(floatPower),
+	"float_power.Scalar":        value(floatPower),
+	"squared_difference": promoted(func(b *ir.Builder, x []*ir.Value) *ir.Value {
+		d := op.Sub.Make(b, x[0], x[1])
+		return op.Mul.Make(b, d, d)
+	}),
+},
+	bothForms(promoted(plain(op.Mul)), "mul", "multiply"),
+	bothForms(floatBinary(plain(op.Div)), "div", "divide", "true_divide"),
+	bothForms(promoted(remainder), "remainder"),
+	bothForms(promoted(plain(op.Rem)), "fmod"),
+	bothForms(comparison(op.EQ), "eq"), bothForms(comparison(op.NE), "ne", "not_equal"),
+	bothForms(comparison(op.LT), "lt", "less"), bothForms(comparison(op.LE), "le", "less_equal"),
+	bothForms(comparison(op.GT), "gt", "greater"), bothForms(comparison(op.GE), "ge", "greater_equal"),
+	bothForms(promoted(plain(op.And)), "bitwise_and", "__and__"),
+	bothForms(promoted(plain(op.Or)), "bitwise_or", "__or__"),
+	bothForms(promoted(plain(op.Xor)), "bitwise_xor", "__xor__"),
+	bothForms(promoted(plain(op.ShiftLeft)), "bitwise_left_shift", "__lshift__"),
+	bothForms(promoted(plain(op.ShiftRight)), "bitwise_right_shift", "__rshift__"),
+	map[string]rule{
+		"logical_and": value(logical(op.And)), "logical_or": value(logical(op.Or)), "logical_xor": value(logical(op.Xor)),
+		"bitwise_and.Scalar_Tensor": promoted(plain(op.And)), "bitwise_or.Scalar_Tensor": promoted(plain(op.Or)),
+		"bitwise_xor.Scalar_Tensor": promoted(plain(op.Xor)), "remainder.Scalar_Tensor": promoted(remainder),
+		"bitwise_left_shift.Tensor_Scalar": promoted(plain(op.ShiftLeft)), "bitwise_right_shift.Tensor_Scalar": promoted(plain(op.ShiftRight)),
+	},
+)
+
+// bothForms gives each operator a rule for a tensor and for a number as second argument.
+func bothForms(r rule, names ...string) map[string]rule {
+	out := make(map[string]rule)
+	for _, n := range names {
+		out[n+".Tensor"], out[n+".Scalar"] = r, r
+	}
+	return out
+}
+
+func concatRules(families ...map[string]rule) map[string]rule {
+	out := make(map[string]rule)
+	for _, f := range families {
+		for name, r := range f {
+			out[name] = r
+		}
+	}
+	return out
+}
+
+// fn computes from operands of one type.
+type fn func(b *ir.Builder, x []*ir.Value) *ir.Value
+
+func plain(p op.Plain) fn {
+	return func(b *ir.Builder, x []*ir.Value) *ir.Value { return p.Make(b, x...) }
+}
+
+// promoted applies f to self and other in their common type.
+func promoted(f fn) rule {
+	return value(func(c *call) *ir.Value {
+		x, y := c.operand("self"), c.operand("other")
+		return c.elementwise(resultType(x, y), f, x, y)
+	})
+}
+
+// floatBinary is promoted with integers as f32.
+func floatBinary(f fn) rule {
+	return value(func(c *call) *ir.Value {
+		x, y := c.operand("self"), c.operand("other")
+		return c.elementwise(floatResult(resultType(x, y)), f, x, y)
+	})
+}
+
+// comparison compares in the common type, which a number does not widen.
+func comparison(dir op.CompareDir) rule {
+	return value(func(c *call) *ir.Value {
+		x, y := c.operand("self"), c.operand("other")
+		d, dims := resultType(x, y), c.broadcastDims(x, y)
+		return compare(c.b, dir, c.materialize(x, d, dims), c.materialize(y, d, dims))
+	})
+}
+
+// addScaled is x plus or minus alpha times y.
+func (c *call) addScaled(xArg, yArg string, p op.Plain) *ir.Value {
+	x, y, alpha := c.operand(xArg), c.operand(yArg), c.scalar("alpha")
+	return c.elementwise(resultType(x, y), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+		if !alpha.is(1) {
+			v[1] = op.Mul.Make(b, v[1], like(b, v[1], alpha))
+		}
+		return p.Make(b, v...)
+	}, x, y)
+}
+
+func divMode(c *call) *ir.Value {
+	x, y := c.operand("self"), c.operand("other")
+	d := resultType(x, y)
+	switch mode := c.str("rounding_mode"); mode {
+	case "":
+		return c.elementwise(floatResult(d), plain(op.Div), x, y)
+	case "floor":
+		return c.elementwise(d, floorDivision, x, y)
+	case "trunc":
+		return c.elementwise(d, func(b *ir.Builder, v []*ir.Value) *ir.Value { return truncate(b, op.Div.Make(b, v...)) }, x, y)
+	default:
+		c.failf("rounding mode is %q, wanted floor or trunc", clip(mode))
+	}
+	return nil
+}
+
+func floorDivide(c *call) *ir.Value {
+	x, y := c.operand("self"), c.operand("other")
+	return c.elementwise(resultType(x, y), floorDivision, x, y)
+}
+
+// floorDivision is Python's //. For floats it follows c10::div_floor_floating: exact where x / y itself would round up.
+func floorDivision(b *ir.Builder, v []*ir.Value) *ir.Value {
+	x, y := v[0], v[1]
+	rem := op.Rem.Make(b, x, y)
+	if !x.Type.DType.IsFloat() {
+		q := op.Div.Make(b, x, y)
+		if x.Type.DType.IsUnsigned() {
+			return q
+		}
+		return op.Select.Make(b, crosses(b, rem, y), op.Sub.Make(b, q, likeF(b, q, 1)), q)
+	}
+	q := op.Div.Make(b, op.Sub.Make(b, x, rem), y)
+	q = op.Select.Make(b, crosses(b, rem, y), op.Sub.Make(b, q, likeF(b, q, 1)), q)
+	down := op.Floor.Make(b, q)
+	near := compare(b, op.GT, op.Sub.Make(b, q, down), likeF(b, q, 0.5))
+	down = op.Select.Make(b, near, op.Add.Make(b, down, likeF(b, q, 1)), down)
+	return op.Select.Make(b, compare(b, op.EQ, y, likeF(b, y, 0)), op.Div.Make(b, x, y), down)
+}
+
+// crosses reports a remainder that is not zero and differs in sign from y: division rounded the other way than floor.
+func crosses(b *ir.Builder, rem, y *ir.Value) *ir.Value {
+	z := likeF(b, y, 0)
+	differ := op.Xor.Make(b, compare(b, op.LT, rem, z), compare(b, op.LT, y, z))
+	return op.And.Make(b, compare(b, op.NE, rem, z), differ)
+}
+
+// remainder has the sign of y, as Python's %.
+func remainder(b *ir.Builder, v []*ir.Value) *ir.Value {
+	rem := op.Rem.Make(b, v...)
+	if v[0].Type.DType.IsUnsigned() {
+		return rem
+	}
+	return op.Select.Make(b, crosses(b, rem, v[1]), op.Add.Make(b, rem, v[1]), rem)
+}
+
+// pow uses the products and roots that torch uses for exponents that are numbers.
+func pow(c *call) *ir.Value {
+	x, y := c.operand("self"), c.operand("exponent")
+	d := resultType(x, y)
+	if y.x == nil && x.x != nil && y.s.kind != kindComplex {
+		if v := powNumber(c, c.cast(x.x, d), y.s.float()); v != nil {
+			return v
+		}
+	}
+	return c.elementwise(d, plain(op.Pow), x, y)
+}
+
+// powNumber is x to a small power that needs no op.Pow, or nil. Roots and inverses are for floats only.
+func powNumber(c *call, x *ir.Value, e float64) *ir.Value {
+	d := x.Type.DType
+	if !d.IsFloat() && !d.IsInt() {
+		return nil
+	}
+	w := c.cast(x, wide(d))
+	mul := func(a, b *ir.Value) *ir.Value { return op.Mul.Make(c.b, a, b) }
+	inverse := func(a *ir.Value) *ir.Value { return op.Div.Make(c.b, likeF(c.b, a, 1), a) }
+	var y *ir.Value
+	switch e {
+	case 1:
+		return x
+	case 2:
+		return mul(x, x) // one rounding in any dtype
+	case 3:
+		y = mul(mul(w, w), w)
+	case 4:
+		y = mul(w, w)
+		y = mul(y, y)
+	}
+	if d.IsFloat() {
+		switch e {
+		case 0.5:
+			y = op.Sqrt.Make(c.b, w)
+		case -0.5:
+			y = op.Rsqrt.Make(c.b, w)
+		case -1:
+			y = inverse(w)
+		case -2:
+			y = inverse(mul(w, w))
+		}
+	}
+	if y == nil {
+		return nil
+	}
+	return c.cast(y, d)
+}
+
+func floatPower(c *call) *ir.Value {
+	x, y := c.operand("self"), c.operand("exponent")
+	return c.elementwise(tensor.F64, plain(op.Pow), x, y)
+}
+
+func logical(p op.Plain) func(c *call) *ir.Value {
+	return func(c *call) *ir.Value {
+		x, y := tensorOperand(c.cast(c.val("self"), tensor.Bool)), tensorOperand(c.cast(c.val("other"), tensor.Bool))
+		return c.elementwise(tensor.Bool, plain(p), x, y)
+	}
+}
+
+func where(c *call) *ir.Value {
+	cond := tensorOperand(c.cast(c.val("condition"), tensor.Bool))
+	x, y := c.operand("self"), c.operand("other")
+	d, dims := resultType(x, y), c.broadcastDims(cond, x, y)
+	return op.Select.Make(c.b, c.materialize(cond, tensor.Bool, dims), c.materialize(x, d, dims), c.materialize(y, d, dims))
+}
+
+// maskedFill keeps self's dtype.
+func maskedFill(c *call) *ir.Value {
+	x, mask := c.operand("self"), tensorOperand(c.cast(c.val("mask"), tensor.Bool))
+	d, dims := x.x.Type.DType, c.broadcastDims(x, mask)
+	return op.Select.Make(c.b, c.materialize(mask, tensor.Bool, dims), c.materialize(c.operand("value"), d, dims), c.materialize(x, d, dims))
+}
+
+// clamp bounds self; of bounds that cross the upper one wins. NaN stays.
+func clamp(lo, hi string) func(c *call) *ir.Value {
+	return func(c *call) *ir.Value {
+		ops := []operand{c.operand("self")}
+		var ps []op.Plain
+		if lo != "" && c.has(lo) {
+			ops, ps = append(ops, c.operand(lo)), append(ps, op.Maximum)
+		}
+		if hi != "" && c.has(hi) {
+			ops, ps = append(ops, c.operand(hi)), append(ps, op.Minimum)
+		}
+		return c.elementwise(resultType(ops...), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+			y := v[0]
+			for i, p := range ps {
+				y = p.Make(b, y, v[i+1])
+			}
+			return y
+		}, ops...)
+	}
+}
+
+// clampTo bounds x by numbers in x's dtype.
+func (c *call) clampTo(x *ir.Value, lo, hi scalar) *ir.Value {
+	return op.Minimum.Make(c.b, op.Maximum.Make(c.b, x, like(c.b, x, lo)), like(c.b, x, hi))
+}
+
+// skipNaN prefers the operand that is a number.
+func skipNaN(p op.Plain) fn {
+	return func(b *ir.Builder, v []*ir.Value) *ir.Value {
+		y := p.Make(b, v...)
+		if !y.Type.DType.IsFloat() {
+			return y
+		}
+		y = op.Select.Make(b, compare(b, op.NE, v[0], v[0]), v[1], y)
+		return op.Select.Make(b, compare(b, op.NE, v[1], v[1]), v[0], y)
+	}
+}
+
+// lerp is start + weight (end - start), computed from the nearer end.
+func lerp(c *call) *ir.Value {
+	x, y, w := c.operand("self"), c.operand("end"), c.operand("weight")
+	d := x.x.Type.DType
+	work := wide(d)
+	dims := c.broadcastDims(x, y, w)
+	a, e, t := c.materialize(x, work, dims), c.materialize(y, work, dims), c.materialize(w, work, dims)
+	f := fb{c.b, c}
+	diff := f.sub(e, a)
+	low := f.add(a, f.mul(t, diff))
+	high := f.sub(e, f.mul(diff, f.sub(f.c(t, 1), t)))
+	return c.cast(f.where(op.LT, op.Abs.Make(c.b, t), 0.5, low, high), d)
+}
+
+// addc is self + value * (tensor1 op tensor2).
+func addc(p op.Plain) func(c *call) *ir.Value {
+	return func(c *call) *ir.Value {
+		x, y, z := c.operand("self"), c.operand("tensor1"), c.operand("tensor2")
+		v := c.scalar("value")
+		d := resultType(x, y, z)
+		dims := c.broadcastDims(x, y, z)
+		work := wide(d)
+		t := p.Make(c.b, c.materialize(y, work, dims), c.materialize(z, work, dims))
+		if !v.is(1) {
+			t = op.Mul.Make(c.b, t, like(c.b, t, v))
+		}
+		return c.cast(op.Add.Make(c.b, c.materialize(x, work, dims), t), d)
+	}
+}
+
+// prelu scales negative elements by a weight for each channel, dimension 1.
+func prelu(c *call) *ir.Value {
+	x, w := c.val("self"), c.val("weight")
+	dims := x.Type.Dims
+	if w.Type.Elements() == 1 || len(dims) < 2 {
+		w = op.BroadcastTo(c.b, reshape(c.b, w, nil), dims)
+	} else {
+		w = along(c.b, reshape(c.b, w, []int64{w.Type.Elements()}), dims, 1)
+	}
+	return op.Select.Make(c.b, compare(c.b, op.GT, x, likeF(c.b, x, 0)), x, op.Mul.Make(c.b, x, w))
+}
+
+// glu is the first half along an axis times the sigmoid of the second.
+func glu(c *call) *ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	n := x.Type.Dims[axis] / 2
+	d := x.Type.DType
+	a := c.cast(slice(c.b, x, axis, 0, n, 1), wide(d))
+	g := c.cast(slice(c.b, x, axis, n, 2*n, 1), wide(d))
+	return c.cast(op.Mul.Make(c.b, a, op.Sigmoid.Make(c.b, g)), d)
+}
+
+func fill(c *call) *ir.Value {
+	t := c.ref("self").typ
+	return c.materialize(c.operand("value"), t.DType, t.Dims)
+}
+
+// copyInto is src in self's dtype and shape.
+func copyInto(c *call) *ir.Value {
+	t := c.ref("self").typ
+	src := c.operand("src")
+	if len(src.dims()) > len(t.Dims) {
+		c.failf("src is %s, wanted a shape that broadcasts to %s", src.x.Type, t)
+	}
+	return c.materialize(src, t.DType, t.Dims)
+}
+
+func xlogy(b *ir.Builder, v []*ir.Value) *ir.Value {
+	y := op.Mul.Make(b, v[0], op.Log.Make(b, v[1]))
+	y = op.Select.Make(b, compare(b, op.EQ, v[0], likeF(b, v[0], 0)), likeF(b, y, 0), y)
+	return op.Select.Make(b, compare(b, op.NE, v[1], v[1]), v[1], y)
+}
+
+func hypot(b *ir.Builder, v []*ir.Value) *ir.Value {
+	x, y := op.Abs.Make(b, v[0]), op.Abs.Make(b, v[1])
+	hi, lo := op.Maximum.Make(b, x, y), op.Minimum.Make(b, x, y)
+	r := op.Div.Make(b, lo, hi)
+	h := op.Mul.Make(b, hi, op.Sqrt.Make(b, op.Add.Make(b, op.Mul.Make(b, r, r), likeF(b, r, 1))))
+	flat := op.Or.Make(b, compare(b, op.EQ, hi, likeF(b, hi, 0)), compare(b, op.EQ, hi, likeF(b, hi, math.Inf(1))))
+	return op.Select.Make(b, flat, hi, h)
+}
+
+func logaddexp(b *ir.Builder, v []*ir.Value) *ir.Value {
+	hi := op.Maximum.Make(b, v...)
+	diff := op.Neg.Make(b, op.Abs.Make(b, op.Sub.Make(b, v[0], v[1])))
+	y := op.Add.Make(b, hi, op.Log1p.Make(b, op.Exp.Make(b, diff)))
+	inf := compare(b, op.EQ, op.Abs.Make(b, hi), likeF(b, hi, math.Inf(1)))
+	return op.Select.Make(b, op.And.Make(b, inf, compare(b, op.EQ, v[0], v[1])), hi, y)
+}
+
+func copysign(b *ir.Builder, v []*ir.Value) *ir.Value {
+	mag, s := op.Abs.Make(b, v[0]), v[1]
+	one := likeF(b, s, 1)
+	probe := op.Select.Make(b, compare(b, op.EQ, s, likeF(b, s, 0)), op.Div.Make(b, one, s), s)
+	return op.Select.Make(b, compare(b, op.LT, probe, likeF(b, s, 0)), op.Neg.Make(b, mag), mag)
+}
+
+func heaviside(b *ir.Builder, v []*ir.Value) *ir.Value {
+	x := v[0]
+	z := likeF(b, x, 0)
+	y := op.Select.Make(b, compare(b, op.GT, x, z), likeF(b, x, 1), z)
+	return op.Select.Make(b, compare(b, op.EQ, x, z), v[1], y)
+}
+
+func isClose(c *call) *ir.Value {
+	x, y := c.operand("self"), c.operand("other")
+	d, dims := resultType(x, y), c.broadcastDims(x, y)
+	a, e := c.materialize(x, d, dims), c.materialize(y, d, dims)
+	eq := compare(c.b, op.EQ, a, e)
+	if !d.IsFloat() {
+		work := tensor.F64
+		a, e = c.cast(a, work), c.cast(e, work)
+	} else if c.bool("equal_nan") {
+		eq = op.Or.Make(c.b, eq, op.And.Make(c.b, compare(c.b, op.NE, a, a), compare(c.b, op.NE, e, e)))
+	}
+	f := fb{c.b, c}
+	limit := f.add(f.c(a, c.float("atol")), f.scale(op.Abs.Make(c.b, e), c.float("rtol")))
+	diff := op.Abs.Make(c.b, f.sub(a, e))
+	near := op.And.Make(c.b, op.IsFinite.Make(c.b, diff), compare(c.b, op.LE, diff, limit))
+	return op.Or.Make(c.b, eq, near)
+}

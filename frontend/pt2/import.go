@@ -1,0 +1,485 @@
+package pt2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"tpuc/frontend/weights"
+	"tpuc/ir"
+	"tpuc/ir/diag"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// Imported is a program with all dimensions fixed.
+type Imported struct {
+	Module  *ir.Module
+	Binding Binding
+	Inputs  []BoundLeaf // all flattened inputs; the tensors among them are the module's parameters, in order
+	Outputs []BoundLeaf // all flattened outputs; the tensors among them are the module's results, in order
+}
+
+// BoundLeaf is a flattened input or output with its dimensions fixed.
+type BoundLeaf struct {
+	Leaf
+	Type    tensor.Type // of a tensor
+	Index   int         // among the module's parameters or results; -1 for what is no tensor
+	Updated int         // an input that is written to, or an output that is such an input's or state's new contents: the index among the updates; otherwise -1
+}
+
+// maxConstant is the size in bytes up to which a lifted constant becomes a literal of the program.
+const maxConstant = 64 << 10
+
+// Import builds the module for one binding. Everything that cannot be imported is reported in one list: unsupported operators with
+// their places and counts, and faults of the archive.
+func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) {
+	im := &importer{
+		p: p, bound: bound, g: &p.ep.GraphModule.Graph,
+		m:       &ir.Module{Func: &ir.Func{Name: "main"}},
+		b:       &ir.Builder{},
+		tensors: make(map[string]*ref, len(p.ep.GraphModule.Graph.TensorValues)),
+		scalars: make(map[string]scalar),
+		poison:  make(map[string]bool),
+		byView:  make(map[string]*origin),
+		syms:    make(map[string]bool),
+	}
+	im.placeholders()
+	if err := im.errs.Err(); err != nil {
+		return nil, err
+	}
+	for i := range im.g.Nodes {
+		if i%1024 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		if err := im.node(&im.g.Nodes[i]); err != nil {
+			return nil, err
+		}
+	}
+	im.errs = append(im.errs, im.lacking.list()...)
+	if err := im.errs.Err(); err != nil {
+		return nil, err
+	}
+	out := &Imported{Module: im.m, Binding: bound}
+	if err := im.finish(out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// importer builds one module.
+type importer struct {
+	p     *Program
+	bound Binding
+	g     *graph
+	m     *ir.Module
+	b     *ir.Builder
+
+	tensors map[string]*ref
+	scalars map[string]scalar
+	poison  map[string]bool // numbers that an operator made that could not be imported
+	origins []*origin       // in the order of the signature
+	byView  map[string]*origin
+	syms    map[string]bool // symbols of weights in use
+
+	locs    locs
+	lacking lacking
+	errs    diag.List
+}
+
+// node imports one node. The error is a fault of this package; faults of the archive and missing rules go to the lists.
+func (im *importer) node(n *node) (err error) {
+	loc := im.locs.of(n)
+	im.b.Loc = loc
+	c := &call{im: im, b: im.b, node: n, op: opName(n.Target)}
+	rule := c.findRule()
+	if rule == nil {
+		im.lacking.add(c, "")
+		im.spoil(n)
+		return nil
+	}
+	if im.spoiled(n) {
+		im.spoil(n)
+		return nil
+	}
+	defer func() {
+		r := recover()
+		switch e := r.(type) {
+		case nil:
+			return
+		case *ruleError:
+			if e.unsupported {
+				im.lacking.add(c, e.msg)
+			} else {
+				im.errs.Addf(loc, "pt2/node", "%s (%%%s): %s", n.Target, c.result(), e.msg)
+			}
+		case *ir.ShapeError:
+			im.errs.Add(e.Diag(loc).Note("imported from %s (%%%s)", n.Target, c.result()))
+		default:
+			err = &diag.Bug{Pass: "import", Node: im.describe(c), Cause: r, Stack: string(debug.Stack())}
+		}
+		im.spoil(n)
+	}()
+	return im.bindResults(c, rule(c))
+}
+
+// result names the node's first result, for messages.
+func (c *call) result() string {
+	for _, o := range c.node.Outputs {
+		switch {
+		case o.Tensor != nil:
+			return clip(o.Tensor.Name)
+		case o.Tensors != nil && len(*o.Tensors) > 0:
+			return clip((*o.Tensors)[0].Name)
+		case o.SymInt != nil && o.SymInt.Name != nil:
+			return clip(*o.SymInt.Name)
+		}
+	}
+	return "?"
+}
+
+func (im *importer) describe(c *call) string {
+	return fmt.Sprintf("%s (%%%s) at %s", c.node.Target, c.result(), c.b.Loc)
+}
+
+// opName strips the namespace of ATen's operators.
+func opName(target string) string {
+	if op, ok := strings.CutPrefix(target, "torch.ops.aten."); ok {
+		return op
+	}
+	return target
+}
+
+// outputNames are the names of the node's results with lists flattened; "" for None.
+func outputNames(n *node) []string {
+	var out []string
+	for i := range n.Outputs {
+		switch o := &n.Outputs[i]; {
+		case o.Tensor != nil:
+			out = append(out, o.Tensor.Name)
+		case o.Tensors != nil:
+			for _, t := range *o.Tensors {
+				out = append(out, t.Name)
+			}
+		case o.SymInt == nil && o.SymFloat == nil && o.SymBool == nil:
+			out = append(out, "")
+		}
+	}
+	return out
+}
+
+// bindResults names a rule's results and checks them against the types that the archive records.
+func (im *importer) bindResults(c *call, results []*ref) error {
+	names := outputNames(c.node)
+	if len(names) != len(results) && len(names) > 0 {
+		c.failf("the node has %d results, wanted %d", len(names), len(results))
+	}
+	for i, name := range names {
+		r := results[i]
+		if name == "" || r == nil {
+			continue
+		}
+		meta, ok := im.g.TensorValues[name]
+		if !ok {
+			c.failf("the graph does not describe tensor %q", clip(name))
+		}
+		want, strides, err := im.typeOf(&meta)
+		if err != nil {
+			c.failf("tensor %q: %v", clip(name), err)
+		}
+		if !r.typ.Equal(want) {
+			return &diag.Bug{Pass: "import", Node: im.describe(c), Cause: fmt.Sprintf("result %d is %s, the archive says %s", i, r.typ, want)}
+		}
+		r.strides = strides
+		if _, ok := im.tensors[name]; ok {
+			c.failf("tensor %q is made twice", clip(name))
+		}
+		im.tensors[name] = r
+	}
+	return nil
+}
+
+// typeOf is a tensor's recorded type and strides with the symbols bound.
+func (im *importer) typeOf(meta *tensorMeta) (tensor.Type, []int64, error) {
+	d, err := weights.TorchDType(meta.DType)
+	if err != nil {
+		return tensor.Type{}, nil, err
+	}
+	t := tensor.Type{DType: d, Dims: make([]int64, len(meta.Sizes))}
+	for i, s := range meta.Sizes {
+		v, unbacked, err := im.p.sizeOf(s, im.bound)
+		if err != nil {
+			return t, nil, err
+		}
+		if unbacked {
+			panic(&ruleError{unsupported: true, msg: "the shape of its result depends on the data"})
+		}
+		t.Dims[i] = v
+	}
+	if err := t.Check(); err != nil {
+		return t, nil, err
+	}
+	strides := make([]int64, 0, len(meta.Strides))
+	for _, s := range meta.Strides {
+		v, unbacked, err := im.p.sizeOf(s, im.bound)
+		if err != nil || unbacked {
+			break
+		}
+		strides = append(strides, v)
+	}
+	if len(strides) != len(t.Dims) {
+		strides = tensor.Strides(t.Dims)
+	}
+	return t, strides, nil
+}
+
+// resultType is the recorded type of the first result.
+func (c *call) resultType() tensor.Type {
+	for _, name := range outputNames(c.node) {
+		meta, ok := c.im.g.TensorValues[name]
+		if !ok {
+			break
+		}
+		t, _, err := c.im.typeOf(&meta)
+		if err != nil {
+			c.failf("tensor %q: %v", clip(name), err)
+		}
+		return t
+	}
+	c.failf("the graph does not describe the result")
+	return tensor.Type{}
+}
+
+// symValue evaluates a symbolic integer or float by its recorded expression.
+func (im *importer) symValue(name string) (scalar, bool) {
+	if s, ok := im.g.SymIntValues[name]; ok {
+		if v, unbacked, err := im.p.sizeOf(s, im.bound); err == nil && !unbacked {
+			return intScalar(v), true
+		}
+	}
+	if s, ok := im.g.SymFloatValues[name]; ok {
+		switch {
+		case s.Float != nil:
+			return floatScalar(float64(*s.Float)), true
+		case s.Expr != nil:
+			if e, err := im.p.parse(s.Expr.Expr); err == nil {
+				if v, err := e.eval(im.bound); err == nil {
+					return floatScalar(v.value()), true
+				}
+			}
+		}
+	}
+	return scalar{}, false
+}
+
+// spoiled reports a node that reads the result of one that could not be imported.
+func (im *importer) spoiled(n *node) bool {
+	bad := false
+	for i := range n.Inputs {
+		n.Inputs[i].Arg.visit(func(tensorName string) {
+			if r := im.tensors[tensorName]; r != nil && r.poison {
+				bad = true
+			}
+		}, func(symName string) { bad = bad || im.poison[symName] })
+	}
+	return bad
+}
+
+// spoil marks the results of a node that was not imported, so that the import goes on and finds what else is missing.
+func (im *importer) spoil(n *node) {
+	for i := range n.Outputs {
+		n.Outputs[i].visit(
+			func(name string) { im.tensors[name] = &ref{store: &storage{}, poison: true} },
+			func(name string) { im.poison[name] = true })
+	}
+}
+
+// visit calls the functions with the names of all tensors and symbolic numbers in the argument.
+func (a *argument) visit(tensorName, symName func(string)) {
+	sym := func(s *symRef) {
+		if s != nil && s.Name != nil {
+			symName(*s.Name)
+		}
+	}
+	sym(a.SymInt)
+	sym(a.SymFloat)
+	sym(a.SymBool)
+	switch {
+	case a.Tensor != nil:
+		tensorName(a.Tensor.Name)
+	case a.Tensors != nil:
+		for _, t := range *a.Tensors {
+			tensorName(t.Name)
+		}
+	case a.OptionalTensor != nil:
+		a.OptionalTensor.visit(tensorName, symName)
+	case a.OptionalTensors != nil:
+		for i := range *a.OptionalTensors {
+			(*a.OptionalTensors)[i].visit(tensorName, symName)
+		}
+	case a.SymInts != nil:
+		for i := range *a.SymInts {
+			sym(&(*a.SymInts)[i])
+		}
+	}
+}
+
+// finish reads the outputs, declares the updates, and turns small constants into literals.
+func (im *importer) finish(out *Imported) error {
+	f := im.m.Func
+	im.b.Loc = nil
+	results, err := im.userOutputs(out)
+	if err != nil {
+		return err
+	}
+	if err := im.explicitMutations(); err != nil {
+		return err
+	}
+	updates := make(map[*ir.Value]int)
+	written := make(map[*storage]int)
+	if err := im.checkOverlap(); err != nil {
+		return err
+	}
+	for _, o := range im.origins {
+		s := o.store
+		if s.cur == o.initial {
+			continue
+		}
+		if w := o.initial.Weight; w != nil {
+			w.Mutable = true
+		}
+		updates[s.cur] = len(f.Updates)
+		written[s] = len(f.Updates)
+		f.Updates = append(f.Updates, ir.Update{Target: o.initial, New: s.cur})
+	}
+	f.Body = im.b.Body
+	for i := range out.Inputs {
+		if r := im.tensors[out.Inputs[i].Name]; out.Inputs[i].Index >= 0 && r != nil {
+			if u, ok := written[r.store]; ok {
+				out.Inputs[i].Updated = u
+			}
+		}
+	}
+	for i := range out.Outputs {
+		if x := out.Outputs[i].Index; x >= 0 {
+			if u, ok := updates[results[x]]; ok {
+				out.Outputs[i].Updated = u
+			}
+		}
+	}
+	im.inlineConstants()
+	return nil
+}
+
+// userOutputs fills in the module's results and the leaves of the signature.
+func (im *importer) userOutputs(out *Imported) ([]*ir.Value, error) {
+	f := im.m.Func
+	for _, leaf := range im.p.Inputs {
+		b := BoundLeaf{Leaf: leaf, Index: -1, Updated: -1}
+		if leaf.Kind == Tensor {
+			for _, v := range f.Params {
+				if v.Name == leaf.Name {
+					b.Index, b.Type = v.Index, v.Type
+				}
+			}
+		}
+		out.Inputs = append(out.Inputs, b)
+	}
+	for _, leaf := range im.p.Outputs {
+		b := BoundLeaf{Leaf: leaf, Index: -1, Updated: -1}
+		switch leaf.Kind {
+		case Tensor:
+			r, ok := im.tensors[leaf.Name]
+			if !ok {
+				return nil, diag.Errorf(nil, "pt2/output", "output %d is tensor %%%s, which the graph does not make", leaf.Ordinal, clip(leaf.Name))
+			}
+			v := r.read(im.b)
+			b.Index, b.Type = len(f.Results), v.Type
+			f.Results = append(f.Results, v)
+		case Number:
+			if s, ok := im.scalars[leaf.Name]; ok && leaf.Name != "" {
+				b.Value = s.String()
+			} else if s, ok := im.symValue(leaf.Name); ok {
+				b.Value = s.String()
+			} else if im.poison[leaf.Name] {
+				return nil, diag.Errorf(nil, "pt2/output", "output %d is a number that depends on the data, which is not supported", leaf.Ordinal)
+			}
+		}
+		out.Outputs = append(out.Outputs, b)
+	}
+	return slices.Clone(f.Results), nil
+}
+
+// explicitMutations applies the output specifications of a functional graph, whose user outputs are already read.
+func (im *importer) explicitMutations() error {
+	var errs diag.List
+	set := func(target, arg string) {
+		r, ok := im.tensors[arg]
+		t := im.byName(target)
+		switch {
+		case !ok || t == nil:
+			errs.Addf(nil, "pt2/mutation", "the graph updates %q by %%%s, but one of them does not exist", clip(target), clip(arg))
+		case !t.typ.Equal(r.typ):
+			errs.Addf(nil, "pt2/mutation", "the graph updates %q of type %s by %%%s of type %s", clip(target), t.typ, clip(arg), r.typ)
+		default:
+			t.write(im.b, r.read(im.b))
+		}
+	}
+	for _, s := range im.p.ep.GraphModule.Signature.Outputs {
+		switch {
+		case s.BufferMutation != nil:
+			set(s.BufferMutation.Name, s.BufferMutation.Arg.Name)
+		case s.ParameterMutation != nil:
+			set(s.ParameterMutation.Name, s.ParameterMutation.Arg.Name)
+		case s.UserInputMutation != nil:
+			set(s.UserInputMutation.Name, s.UserInputMutation.Arg.Name)
+		}
+	}
+	return errs.Err()
+}
+
+// inlineConstants replaces small constants that the program never writes by literals at the front of the body.
+func (im *importer) inlineConstants() {
+	repl := make(map[*ir.Value]*ir.Value)
+	front := &ir.Builder{}
+	kept := im.m.Weights[:0]
+	for _, w := range im.m.Weights {
+		if w.Class != ir.Constant || w.Mutable || w.Data == nil || w.Value.Type.Bytes() > maxConstant {
+			kept = append(kept, w)
+			continue
+		}
+		repl[w.Value] = op.Constant.Make(front, op.ConstantAttr{Value: w.Data})
+	}
+	im.m.Weights = kept
+	if len(repl) == 0 {
+		return
+	}
+	f := im.m.Func
+	for _, n := range f.Body {
+		for i, a := range n.Args {
+			if r, ok := repl[a]; ok {
+				n.Args[i] = r
+			}
+		}
+	}
+	f.Roots(func(v **ir.Value) {
+		if r, ok := repl[*v]; ok {
+			*v = r
+		}
+	})
+	f.Body = append(front.Body, f.Body...)
+}
+
+// isUnsupported reports an error list that holds only operators without rules.
+func isUnsupported(err error) bool {
+	var l diag.List
+	if !errors.As(err, &l) {
+		return false
+	}
+	return !slices.ContainsFunc(l, func(e *diag.Error) bool { return e.Code != codeUnsupported })
+}

@@ -1,0 +1,359 @@
+package pt2
+
+import (
+	"math"
+	"slices"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// networkRules are the layers that the IR keeps whole where it can: attention, norms and convolutions.
+var networkRules = map[string]rule{
+	"scaled_dot_product_attention": value(attention),
+	"layer_norm":                   value(layerNorm),
+	"native_layer_norm":            values(nativeLayerNorm),
+	"rms_norm":                     value(rmsNorm),
+	"group_norm":                   value(func(c *call) *ir.Value { return c.groupNorm(c.int("num_groups")) }),
+	"native_group_norm":            values(nativeGroupNorm),
+	"batch_norm":                   evalOnly("training", value(batchNorm)),
+	"_native_batch_norm_legit_no_training": values(func(c *call) []*ir.Value {
+		none := splat(c.b, tensor.F32, intScalar(0), []int64{0})
+		return []*ir.Value{batchNorm(c), none, none}
+	}),
+	"instance_norm":          value(instanceNorm),
+	"conv1d":                 value(func(c *call) *ir.Value { return c.conv(1) }),
+	"conv2d":                 value(func(c *call) *ir.Value { return c.conv(2) }),
+	"conv3d":                 value(func(c *call) *ir.Value { return c.conv(3) }),
+	"conv1d.padding":         value(func(c *call) *ir.Value { return c.conv(1) }),
+	"conv2d.padding":         value(func(c *call) *ir.Value { return c.conv(2) }),
+	"conv3d.padding":         value(func(c *call) *ir.Value { return c.conv(3) }),
+	"conv_transpose1d":       value(func(c *call) *ir.Value { return c.convTranspose(1) }),
+	"conv_transpose2d.input": value(func(c *call) *ir.Value { return c.convTranspose(2) }),
+	"conv_transpose3d.input": value(func(c *call) *ir.Value { return c.convTranspose(3) }),
+	"convolution":            value(convolution),
+	"_weight_norm":           value(func(c *call) *ir.Value { return weightNorm(c) }),
+	"embedding":              value(func(c *call) *ir.Value { return op.Embedding.Make(c.b, c.val("weight"), c.val("indices")) }),
+	"cosine_similarity":      value(cosineSimilarity),
+	"mse_loss":               value(func(c *call) *ir.Value { return c.loss(func(f fb, d *ir.Value) *ir.Value { return f.mul(d, d) }) }),
+	"l1_loss": value(func(c *call) *ir.Value {
+		return c.loss(func(f fb, d *ir.Value) *ir.Value { return op.Abs.Make(f.b, d) })
+	}),
+	"smooth_l1_loss": value(func(c *call) *ir.Value { return c.loss(smoothL1("beta", false)) }),
+	"huber_loss":     value(func(c *call) *ir.Value { return c.loss(smoothL1("delta", true)) }),
+}
+
+// attention is scaled dot product attention with dropout 0. Ranks other than 4 are brought to [batch, heads, positions, features].
+func attention(c *call) *ir.Value {
+	q, k, v, mask := c.val("query"), c.val("key"), c.val("value"), c.opt("attn_mask")
+	if p := c.float("dropout_p"); p != 0 {
+		c.unsupported("dropout_p=%v; export the model in eval mode", p)
+	}
+	if q.Type.Rank() < 2 || k.Type.Rank() < 2 || v.Type.Rank() < 2 {
+		c.failf("query, key and value are %s, %s and %s, wanted rank 2 or more", q.Type, k.Type, v.Type)
+	}
+	out := c.resultType().Dims
+	a := op.AttentionAttr{Causal: c.bool("is_causal"), Scale: c.floatOr("scale", 1/math.Sqrt(float64(max(q.Type.Dims[q.Type.Rank()-1], 1))))}
+	lead := out[:max(len(out)-2, 0)]
+	heads := int64(1)
+	batch := lead
+	if len(lead) > 0 {
+		heads, batch = lead[len(lead)-1], lead[:len(lead)-1]
+	}
+	rows := tensor.Make(tensor.Bool, batch...).Elements()
+	if c.has("enable_gqa") && c.bool("enable_gqa") { // heads of keys and values differ
+		heads = -1
+	}
+	flat := func(x *ir.Value) *ir.Value {
+		dims := x.Type.Dims
+		h := heads
+		if n := len(dims); n >= 3 && (h < 0 || dims[n-3] == 1) {
+			h = dims[n-3] // grouped, or one head for all: never repeated
+		} else if n < 3 {
+			h = 1
+		}
+		last := dims[len(dims)-2:]
+		x = op.BroadcastTo(c.b, x, slices.Concat(batch, headDims(len(lead) > 0, h), last))
+		return reshape(c.b, x, slices.Concat([]int64{rows, h}, last))
+	}
+	args := []*ir.Value{flat(q), flat(k), flat(v)}
+	if q4 := args[0].Type.Dims; len(lead) > 0 && q4[1] != lead[len(lead)-1] { // one query head for several key heads
+		args[0] = op.BroadcastTo(c.b, args[0], slices.Concat(q4[:1], lead[len(lead)-1:], q4[2:]))
+	}
+	if args[1].Type.Dims[1] != args[2].Type.Dims[1] {
+		h := max(args[1].Type.Dims[1], args[2].Type.Dims[1])
+		for i := 1; i <= 2; i++ {
+			d := args[i].Type.Dims
+			args[i] = op.BroadcastTo(c.b, args[i], slices.Concat(d[:1], []int64{h}, d[2:]))
+		}
+	}
+	if mask != nil {
+		args = append(args, c.attentionMask(mask, batch, rows))
+	}
+	return reshape(c.b, op.Attention.Make(c.b, a, args...), out)
+}
+
+func headDims(has bool, h int64) []int64 {
+	if !has {
+		return nil
+	}
+	return []int64{h}
+}
+
+// attentionMask brings a mask to rank 4, keeping dimensions of extent 1 where the batch is one dimension.
+func (c *call) attentionMask(mask *ir.Value, batch []int64, rows int64) *ir.Value {
+	dims := mask.Type.Dims
+	for len(dims) < len(batch)+3 {
+		dims = slices.Concat([]int64{1}, dims)
+	}
+	m := reshape(c.b, mask, dims)
+	lead, rest := dims[:len(dims)-3], dims[len(dims)-3:]
+	if tensor.Make(tensor.Bool, lead...).Elements() != 1 {
+		m = op.BroadcastTo(c.b, m, slices.Concat(batch, rest))
+		return reshape(c.b, m, slices.Concat([]int64{rows}, rest))
+	}
+	return reshape(c.b, m, slices.Concat([]int64{1}, rest))
+}
+
+// affineArgs appends a scale and a shift where they are given.
+func (c *call) affineArgs(x *ir.Value) []*ir.Value {
+	args := []*ir.Value{x}
+	w, b := c.opt("weight"), c.opt("bias")
+	if w == nil && b != nil {
+		w = splat(c.b, b.Type.DType, intScalar(1), b.Type.Dims)
+	}
+	for _, v := range []*ir.Value{w, b} {
+		if v != nil {
+			args = append(args, v)
+		}
+	}
+	return args
+}
+
+func layerNorm(c *call) *ir.Value {
+	a := op.LayerNormAttr{Eps: c.float("eps"), Rank: int64(len(c.ints("normalized_shape")))}
+	return op.LayerNorm.Make(c.b, a, c.affineArgs(c.val("input"))...)
+}
+
+// nativeLayerNorm also gives mean and 1/deviation.
+func nativeLayerNorm(c *call) []*ir.Value {
+	x := c.val("input")
+	rank := len(c.ints("normalized_shape"))
+	if rank > x.Type.Rank() {
+		c.failf("normalized_shape has %d dimensions, the input is %s", rank, x.Type)
+	}
+	axes := iotaInts(x.Type.Rank())[x.Type.Rank()-rank:]
+	mu, rstd := c.moments(x, axes, c.float("eps"))
+	return []*ir.Value{layerNorm(c), mu, rstd}
+}
+
+// moments gives mean and 1/sqrt(variance + eps) along axes, kept with extent 1, in f32 at least.
+func (c *call) moments(x *ir.Value, axes []int64, eps float64) (mu, rstd *ir.Value) {
+	x = c.cast(x, wide(x.Type.DType))
+	mu = c.meanOf(x, axes, true)
+	dev := op.Sub.Make(c.b, x, op.BroadcastTo(c.b, mu, x.Type.Dims))
+	v := c.meanOf(op.Mul.Make(c.b, dev, dev), axes, true)
+	return mu, op.Rsqrt.Make(c.b, op.Add.Make(c.b, v, likeF(c.b, v, eps)))
+}
+
+func rmsNorm(c *call) *ir.Value {
+	x, w := c.val("input"), c.opt("weight")
+	eps := map[tensor.DType]float64{tensor.F32: 0x1p-23, tensor.F64: 0x1p-52, tensor.F16: 0x1p-10, tensor.BF16: 0x1p-7}[wide(x.Type.DType)]
+	a := op.RMSNormAttr{Eps: c.floatOr("eps", eps), Rank: int64(len(c.ints("normalized_shape")))}
+	args := []*ir.Value{x}
+	if w != nil {
+		args = append(args, w)
+	}
+	return op.RMSNorm.Make(c.b, a, args...)
+}
+
+func (c *call) groupNorm(groups int64) *ir.Value {
+	return op.GroupNorm.Make(c.b, op.GroupNormAttr{Groups: groups, Eps: c.float("eps")}, c.affineArgs(c.val("input"))...)
+}
+
+// nativeGroupNorm also gives mean and 1/deviation by batch and group.
+func nativeGroupNorm(c *call) []*ir.Value {
+	x, g := c.val("input"), c.int("group")
+	if g < 1 || x.Type.Rank() < 2 || x.Type.Dims[1]%g != 0 || x.Type.Elements() == 0 {
+		c.failf("%d groups of the channels of %s", g, x.Type)
+	}
+	n := x.Type.Dims[0]
+	flat := reshape(c.b, x, []int64{n, g, x.Type.Elements() / n / g})
+	mu, rstd := c.moments(flat, []int64{2}, c.float("eps"))
+	d := x.Type.DType
+	return []*ir.Value{c.groupNorm(g), c.cast(reshape(c.b, mu, []int64{n, g}), d), c.cast(reshape(c.b, rstd, []int64{n, g}), d)}
+}
+
+// batchNorm scales channels by the running statistics.
+func batchNorm(c *call) *ir.Value {
+	x := c.val("input")
+	d := x.Type.DType
+	if x.Type.Rank() < 2 {
+		c.failf("input is %s, wanted rank 2 or more", x.Type)
+	}
+	mu, v := c.opt("running_mean"), c.opt("running_var")
+	if mu == nil || v == nil {
+		c.unsupported("batch statistics at run time; export the model in eval mode")
+	}
+	w := wide(d)
+	spread := func(s *ir.Value) *ir.Value { return along(c.b, s, x.Type.Dims, 1) }
+	scale := op.Rsqrt.Make(c.b, op.Add.Make(c.b, c.cast(v, w), likeF(c.b, c.cast(v, w), c.float("eps"))))
+	if g := c.opt("weight"); g != nil {
+		scale = op.Mul.Make(c.b, scale, c.cast(g, w))
+	}
+	y := op.Mul.Make(c.b, op.Sub.Make(c.b, c.cast(x, w), spread(c.cast(mu, w))), spread(scale))
+	if b := c.opt("bias"); b != nil {
+		y = op.Add.Make(c.b, y, spread(c.cast(b, w)))
+	}
+	return c.cast(y, d)
+}
+
+// instanceNorm is group normalisation with one channel a group, or batch normalisation with running statistics.
+func instanceNorm(c *call) *ir.Value {
+	x := c.val("input")
+	if x.Type.Rank() < 3 {
+		c.failf("input is %s, wanted rank 3 or more", x.Type)
+	}
+	if !c.bool("use_input_stats") {
+		return batchNorm(c)
+	}
+	return op.GroupNorm.Make(c.b, op.GroupNormAttr{Groups: x.Type.Dims[1], Eps: c.float("eps")}, c.affineArgs(x)...)
+}
+
+// conv is a convolution; padding may be the word same or valid.
+func (c *call) conv(spatial int) *ir.Value {
+	dilation := c.pair("dilation", spatial)
+	w := c.val("weight")
+	if w.Type.Rank() != spatial+2 {
+		c.failf("weight is %s, wanted rank %d", w.Type, spatial+2)
+	}
+	padding := make([][]int64, spatial)
+	switch word := c.str("padding"); word {
+	case "same":
+		for i := range padding {
+			total := dilation[i] * (w.Type.Dims[2+i] - 1)
+			padding[i] = []int64{total / 2, total - total/2}
+		}
+	case "valid":
+		for i := range padding {
+			padding[i] = []int64{0, 0}
+		}
+	case "":
+		for i, p := range c.pair("padding", spatial) {
+			padding[i] = []int64{p, p}
+		}
+	default:
+		c.failf("padding is %q, wanted same or valid", clip(word))
+	}
+	return c.convolve(c.val("input"), w, c.opt("bias"), op.ConvAttr{Strides: c.pair("stride", spatial), Padding: padding,
+		LhsDilation: slices.Repeat([]int64{1}, spatial), RhsDilation: dilation, Groups: c.int("groups")})
+}
+
+// convolve adds the batch dimension where it lacks, and the bias.
+func (c *call) convolve(x, w, bias *ir.Value, a op.ConvAttr) *ir.Value {
+	batched := x.Type.Rank() == len(a.Strides)+2
+	if !batched {
+		x = reshape(c.b, x, slices.Concat([]int64{1}, x.Type.Dims))
+	}
+	y := op.Conv.Make(c.b, a, x, w)
+	if bias != nil {
+		d := wide(y.Type.DType)
+		s := op.Add.Make(c.b, c.cast(y, d), along(c.b, c.cast(bias, d), y.Type.Dims, 1))
+		y = c.cast(s, y.Type.DType)
+	}
+	if !batched {
+		y = reshape(c.b, y, y.Type.Dims[1:])
+	}
+	return y
+}
+
+// convTranspose is the gradient of a convolution: x is spread by the stride, the kernel mirrored.
+func (c *call) convTranspose(spatial int) *ir.Value {
+	w := c.val("weight") // [in, out/groups, spatial...]
+	g := c.int("groups")
+	if w.Type.Rank() != spatial+2 || g < 1 || w.Type.Dims[0]%g != 0 {
+		c.failf("weight is %s with %d groups, wanted rank %d", w.Type, g, spatial+2)
+	}
+	stride, pads := c.pair("stride", spatial), c.pair("padding", spatial)
+	extra, dilation := c.pair("output_padding", spatial), c.pair("dilation", spatial)
+	in, out, kernel := w.Type.Dims[0], w.Type.Dims[1], w.Type.Dims[2:]
+	w = reshape(c.b, w, slices.Concat([]int64{g, in / g, out}, kernel))
+	w = swap(c.b, w, 1, 2)
+	w = reshape(c.b, w, slices.Concat([]int64{g * out, in / g}, kernel))
+	w = reverse(c.b, w, iotaInts(spatial + 2)[2:])
+	a := op.ConvAttr{Strides: slices.Repeat([]int64{1}, spatial), LhsDilation: stride, RhsDilation: dilation, Groups: g}
+	for i, k := range kernel {
+		p := dilation[i]*(k-1) - pads[i]
+		a.Padding = append(a.Padding, []int64{p, p + extra[i]})
+	}
+	return c.convolve(c.val("input"), w, c.opt("bias"), a)
+}
+
+func convolution(c *call) *ir.Value {
+	spatial := c.val("weight").Type.Rank() - 2
+	if spatial < 1 {
+		c.failf("weight is %s, wanted rank 3 or more", c.val("weight").Type)
+	}
+	if c.bool("transposed") {
+		return c.convTranspose(spatial)
+	}
+	return c.conv(spatial)
+}
+
+// weightNorm is v scaled to norm g over all dimensions but one.
+func weightNorm(c *call) *ir.Value {
+	v, g := c.val("v"), c.val("g")
+	axis := c.axis("dim", v.Type.Rank())
+	d := v.Type.DType
+	x := c.cast(v, wide(d))
+	axes := slices.DeleteFunc(iotaInts(v.Type.Rank()), func(a int64) bool { return a == int64(axis) })
+	n := op.Sqrt.Make(c.b, reduce(c.b, op.Sum, op.Mul.Make(c.b, x, x), axes, true))
+	scale := op.Div.Make(c.b, reshape(c.b, c.cast(g, wide(d)), n.Type.Dims), n)
+	return c.cast(op.Mul.Make(c.b, x, op.BroadcastTo(c.b, scale, x.Type.Dims)), d)
+}
+
+func cosineSimilarity(c *call) *ir.Value {
+	x, y := tensorOperand(c.val("x1")), tensorOperand(c.val("x2"))
+	d, dims := resultType(x, y), c.broadcastDims(x, y)
+	a, b := c.materialize(x, wide(d), dims), c.materialize(y, wide(d), dims)
+	axis := []int64{int64(c.axis("dim", len(dims)))}
+	f := fb{c.b, c}
+	norm := func(v *ir.Value) *ir.Value {
+		return f.max(op.Sqrt.Make(c.b, reduce(c.b, op.Sum, f.mul(v, v), axis, false)), c.float("eps"))
+	}
+	return c.cast(op.Div.Make(c.b, reduce(c.b, op.Sum, f.mul(a, b), axis, false), f.mul(norm(a), norm(b))), d)
+}
+
+// loss reduces a function of self - target: 0 keeps all, 1 takes the mean, 2 the sum.
+func (c *call) loss(of func(f fb, diff *ir.Value) *ir.Value) *ir.Value {
+	x, y := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
+	d := resultType(x, y)
+	l := c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value { return of(fb{b, c}, op.Sub.Make(b, v...)) }, x, y)
+	switch c.int("reduction") {
+	case 1:
+		l = c.meanOf(l, iotaInts(l.Type.Rank()), false)
+	case 2:
+		l = reduce(c.b, op.Sum, l, iotaInts(l.Type.Rank()), false)
+	}
+	return c.cast(l, d)
+}
+
+// smoothL1 is quadratic below a limit and linear above; huber scales it by the limit.
+func smoothL1(limit string, huber bool) func(f fb, diff *ir.Value) *ir.Value {
+	return func(f fb, diff *ir.Value) *ir.Value {
+		beta := f.call.float(limit)
+		a := op.Abs.Make(f.b, diff)
+		if beta == 0 {
+			return a
+		}
+		sq := f.scale(f.mul(a, a), 0.5)
+		lin := f.sub(a, f.c(a, beta/2))
+		if huber {
+			lin = f.scale(lin, beta)
+		} else {
+			sq = f.scale(sq, 1/beta)
+		}
+		return f.where(op.LT, a, beta, sq, lin)
+	}
+}

@@ -1,0 +1,393 @@
+package pt2
+
+import (
+	"math"
+	"slices"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// poolRules look at windows of the last dimensions, and resample them.
+var poolRules = map[string]rule{
+	"max_pool1d":                    value(func(c *call) *ir.Value { return c.maxPool(1) }),
+	"max_pool2d":                    value(func(c *call) *ir.Value { return c.maxPool(2) }),
+	"max_pool3d":                    value(func(c *call) *ir.Value { return c.maxPool(3) }),
+	"avg_pool1d":                    value(func(c *call) *ir.Value { return c.avgPool(1) }),
+	"avg_pool2d":                    value(func(c *call) *ir.Value { return c.avgPool(2) }),
+	"avg_pool3d":                    value(func(c *call) *ir.Value { return c.avgPool(3) }),
+	"adaptive_avg_pool1d":           value(func(c *call) *ir.Value { return c.adaptiveAvg(1) }),
+	"adaptive_avg_pool2d":           value(func(c *call) *ir.Value { return c.adaptiveAvg(2) }),
+	"adaptive_avg_pool3d":           value(func(c *call) *ir.Value { return c.adaptiveAvg(3) }),
+	"_adaptive_avg_pool2d":          value(func(c *call) *ir.Value { return c.adaptiveAvg(2) }),
+	"_adaptive_avg_pool3d":          value(func(c *call) *ir.Value { return c.adaptiveAvg(3) }),
+	"upsample_nearest1d.vec":        value(func(c *call) *ir.Value { return c.nearest(1, nearestIndex) }),
+	"upsample_nearest2d.vec":        value(func(c *call) *ir.Value { return c.nearest(2, nearestIndex) }),
+	"upsample_nearest3d.vec":        value(func(c *call) *ir.Value { return c.nearest(3, nearestIndex) }),
+	"upsample_nearest1d":            value(func(c *call) *ir.Value { return c.nearest(1, nearestIndex) }),
+	"upsample_nearest2d":            value(func(c *call) *ir.Value { return c.nearest(2, nearestIndex) }),
+	"upsample_nearest3d":            value(func(c *call) *ir.Value { return c.nearest(3, nearestIndex) }),
+	"_upsample_nearest_exact1d.vec": value(func(c *call) *ir.Value { return c.nearest(1, exactIndex) }),
+	"_upsample_nearest_exact2d.vec": value(func(c *call) *ir.Value { return c.nearest(2, exactIndex) }),
+	"_upsample_nearest_exact3d.vec": value(func(c *call) *ir.Value { return c.nearest(3, exactIndex) }),
+	"_upsample_nearest_exact2d":     value(func(c *call) *ir.Value { return c.nearest(2, exactIndex) }),
+	"upsample_linear1d.vec":         value(func(c *call) *ir.Value { return c.interpolate(1, linearWeights) }),
+	"upsample_bilinear2d.vec":       value(func(c *call) *ir.Value { return c.interpolate(2, linearWeights) }),
+	"upsample_trilinear3d.vec":      value(func(c *call) *ir.Value { return c.interpolate(3, linearWeights) }),
+	"upsample_bicubic2d.vec":        value(func(c *call) *ir.Value { return c.interpolate(2, cubicWeights) }),
+	"upsample_linear1d":             value(func(c *call) *ir.Value { return c.interpolate(1, linearWeights) }),
+	"upsample_bilinear2d":           value(func(c *call) *ir.Value { return c.interpolate(2, linearWeights) }),
+	"upsample_trilinear3d":          value(func(c *call) *ir.Value { return c.interpolate(3, linearWeights) }),
+	"upsample_bicubic2d":            value(func(c *call) *ir.Value { return c.interpolate(2, cubicWeights) }),
+	"_upsample_bilinear2d_aa.vec":   value(func(c *call) *ir.Value { return c.interpolate(2, antialias(1, triangleFilter)) }),
+	"_upsample_bicubic2d_aa.vec":    value(func(c *call) *ir.Value { return c.interpolate(2, antialias(2, cubicFilter)) }),
+	"_upsample_bilinear2d_aa":       value(func(c *call) *ir.Value { return c.interpolate(2, antialias(1, triangleFilter)) }),
+	"_upsample_bicubic2d_aa":        value(func(c *call) *ir.Value { return c.interpolate(2, antialias(2, cubicFilter)) }),
+}
+
+// maxTaps bounds the slices that one pooling expands to.
+const maxTaps = 1 << 10
+
+// window describes a pooling of the last dimensions.
+type window struct {
+	kernel, stride, pad, dilation []int64
+	out                           []int64
+}
+
+// poolWindow reads the window; an empty stride is the kernel.
+func (c *call) poolWindow(x *ir.Value, spatial int) window {
+	w := window{kernel: c.pair("kernel_size", spatial), pad: c.pair("padding", spatial), dilation: slices.Repeat([]int64{1}, spatial)}
+	w.stride = w.kernel
+	if len(c.ints("stride")) > 0 {
+		w.stride = c.pair("stride", spatial)
+	}
+	if c.schema.param("dilation") != nil {
+		w.dilation = c.pair("dilation", spatial)
+	}
+	if x.Type.Rank() < spatial+1 {
+		c.failf("self is %s, wanted %d dimensions and channels", x.Type, spatial)
+	}
+	taps := int64(1)
+	for i := range spatial {
+		if w.kernel[i] < 1 || w.stride[i] < 1 || w.dilation[i] < 1 || w.pad[i] < 0 {
+			c.failf("kernel %v, stride %v, padding %v", w.kernel, w.stride, w.pad)
+		}
+		taps *= min(w.kernel[i], maxTaps+1)
+	}
+	if taps > maxTaps {
+		c.unsupported("windows of %v", w.kernel)
+	}
+	w.out = c.resultType().Dims[x.Type.Rank()-spatial:]
+	return w
+}
+
+// taps calls visit with the elements of x under every place of the window; beyond the edges is fill.
+func (c *call) taps(x *ir.Value, w window, fill scalar, visit func(*ir.Value)) {
+	lead := x.Type.Rank() - len(w.kernel)
+	low, high := make([]int64, x.Type.Rank()), make([]int64, x.Type.Rank())
+	for i := range w.kernel {
+		low[lead+i] = w.pad[i]
+		reach := (w.out[i]-1)*w.stride[i] + (w.kernel[i]-1)*w.dilation[i] + 1
+		high[lead+i] = max(reach-x.Type.Dims[lead+i]-w.pad[i], 0)
+	}
+	if slices.Max(low) > 0 || slices.Max(high) > 0 {
+		x = op.Pad.Make(c.b, op.PadAttr{Low: low, High: high, Interior: make([]int64, len(low))}, x, constant(c.b, x.Type.DType, fill))
+	}
+	var walk func(v *ir.Value, i int)
+	walk = func(v *ir.Value, i int) {
+		if i == len(w.kernel) {
+			visit(v)
+			return
+		}
+		for k := range w.kernel[i] {
+			from := k * w.dilation[i]
+			walk(slice(c.b, v, lead+i, from, from+(w.out[i]-1)*w.stride[i]+1, w.stride[i]), i+1)
+		}
+	}
+	walk(x, 0)
+}
+
+func (c *call) maxPool(spatial int) *ir.Value {
+	x := c.val("self")
+	w := c.poolWindow(x, spatial)
+	var y *ir.Value
+	c.taps(x, w, lowest(x.Type.DType), func(v *ir.Value) {
+		if y == nil {
+			y = v
+			return
+		}
+		y = op.Maximum.Make(c.b, y, v)
+	})
+	return y
+}
+
+// avgPool divides by the window's size, or by its elements within x.
+func (c *call) avgPool(spatial int) *ir.Value {
+	x := c.val("self")
+	d := x.Type.DType
+	w := c.poolWindow(x, spatial)
+	x = c.cast(x, wide(d))
+	total := func(v *ir.Value) *ir.Value {
+		var y *ir.Value
+		c.taps(v, w, intScalar(0), func(t *ir.Value) {
+			if y == nil {
+				y = t
+				return
+			}
+			y = op.Add.Make(c.b, y, t)
+		})
+		return y
+	}
+	y := total(x)
+	switch {
+	case c.schema.param("divisor_override") != nil && c.has("divisor_override"):
+		y = op.Div.Make(c.b, y, likeF(c.b, y, c.float("divisor_override")))
+	default:
+		y = op.Div.Make(c.b, y, c.poolCounts(y, w, x.Type.Dims, c.bool("count_include_pad")))
+	}
+	return c.cast(y, d)
+}
+
+// poolCounts is the number of elements under the window at each place, as a literal along each dimension.
+func (c *call) poolCounts(y *ir.Value, w window, in []int64, includePad bool) *ir.Value {
+	lead := y.Type.Rank() - len(w.kernel)
+	n := likeF(c.b, y, 1)
+	for i := range w.kernel {
+		v := make([]float64, w.out[i])
+		size := in[lead+i]
+		for o := range v {
+			from := int64(o)*w.stride[i] - w.pad[i]
+			to := min(from+w.kernel[i], size+w.pad[i])
+			if !includePad {
+				from, to = max(from, 0), min(to, size)
+			}
+			v[o] = float64(to - from)
+		}
+		one := op.Constant.Make(c.b, op.ConstantAttr{Value: tensor.FromFloats(tensor.Make(y.Type.DType, w.out[i]), v)})
+		n = op.Mul.Make(c.b, n, along(c.b, one, y.Type.Dims, lead+i))
+	}
+	return n
+}
+
+// resample multiplies one dimension by a matrix [out, in] given by rows.
+func (c *call) resample(x *ir.Value, axis int, rows [][]float64) *ir.Value {
+	n := x.Type.Dims[axis]
+	flat := make([]float64, 0, int64(len(rows))*n)
+	for _, r := range rows {
+		flat = append(flat, r...)
+	}
+	m := op.Constant.Make(c.b, op.ConstantAttr{Value: tensor.FromFloats(tensor.Make(x.Type.DType, int64(len(rows)), n), flat)})
+	y := op.Dot.Make(c.b, op.DotAttr{Contract: [][]int64{{int64(axis)}, {1}}}, x, m) // the dimension comes last
+	perm := iotaInts(x.Type.Rank() - 1)
+	return transpose(c.b, y, slices.Insert(perm, axis, int64(x.Type.Rank()-1)))
+}
+
+// maxMatrix bounds the literal matrices of resampling.
+const maxMatrix = 1 << 22
+
+func (c *call) adaptiveAvg(spatial int) *ir.Value {
+	x := c.val("self")
+	d := x.Type.DType
+	out := c.resultType().Dims
+	if x.Type.Rank() < spatial {
+		c.failf("self is %s, wanted %d dimensions", x.Type, spatial)
+	}
+	x = c.cast(x, wide(d))
+	for axis := x.Type.Rank() - spatial; axis < x.Type.Rank(); axis++ {
+		n, o := x.Type.Dims[axis], out[axis]
+		if n == o {
+			continue
+		}
+		if o > 0 && n%o == 0 { // equal windows
+			y := reshape(c.b, x, slices.Concat(x.Type.Dims[:axis], []int64{o, n / o}, x.Type.Dims[axis+1:]))
+			x = c.meanOf(y, []int64{int64(axis + 1)}, false)
+			continue
+		}
+		if n*o > maxMatrix {
+			c.unsupported("pooling %d to %d", n, o)
+		}
+		rows := make([][]float64, o)
+		for i := range rows {
+			rows[i] = make([]float64, n)
+			from, to := int64(i)*n/o, (int64(i+1)*n+o-1)/o
+			for k := from; k < to; k++ {
+				rows[i][k] = 1 / float64(to-from)
+			}
+		}
+		x = c.resample(x, axis, rows)
+	}
+	return c.cast(x, d)
+}
+
+// scaleOf is torch's ratio of input to output positions: from the given factor where there is one.
+func (c *call) scaleOf(i int, n, o int64) float64 {
+	if c.schema.param("scale_factors") != nil {
+		if f := c.floats("scale_factors"); i < len(f) && f[i] > 0 {
+			return float64(float32(1 / f[i]))
+		}
+	}
+	for _, name := range [][]string{{"scales"}, {"scales_h", "scales_w"}, {"scales_d", "scales_h", "scales_w"}} {
+		if i < len(name) && c.schema.param(name[0]) != nil && c.schema.param(name[len(name)-1]) != nil && c.has(name[i]) {
+			return float64(float32(1 / c.float(name[i])))
+		}
+	}
+	return float64(float32(n) / float32(o))
+}
+
+func nearestIndex(o int64, scale float64, n int64) int64 {
+	return min(int64(math.Floor(float64(float32(o)*float32(scale)))), n-1)
+}
+
+func exactIndex(o int64, scale float64, n int64) int64 {
+	return min(int64(math.Floor(float64((float32(o)+0.5)*float32(scale)))), n-1)
+}
+
+// input is the first argument, which is self in some overloads.
+func (c *call) input() *ir.Value {
+	if c.schema.param("input") != nil {
+		return c.val("input")
+	}
+	return c.val("self")
+}
+
+// nearest repeats or drops elements along the last dimensions.
+func (c *call) nearest(spatial int, index func(o int64, scale float64, n int64) int64) *ir.Value {
+	x := c.input()
+	out := c.resultType().Dims
+	lead := x.Type.Rank() - spatial
+	if lead < 0 {
+		c.failf("input is %s, wanted %d dimensions", x.Type, spatial)
+	}
+	for i := range spatial {
+		axis := lead + i
+		n, o := x.Type.Dims[axis], out[axis]
+		if o > maxMatrix || n == 0 {
+			c.unsupported("resizing %d to %d", n, o)
+		}
+		scale := c.scaleOf(i, n, o)
+		ids := make([]int64, o)
+		repeats := o%n == 0
+		for k := range ids {
+			ids[k] = index(int64(k), scale, n)
+			repeats = repeats && ids[k] == int64(k)/(o/n)
+		}
+		switch {
+		case n == o && repeats:
+		case repeats:
+			full := slices.Insert(slices.Clone(x.Type.Dims), axis+1, o/n)
+			at := slices.Delete(iotaInts(len(full)), axis+1, axis+2)
+			dims := slices.Clone(x.Type.Dims)
+			dims[axis] = o
+			x = reshape(c.b, op.Broadcast.Make(c.b, op.BroadcastAttr{Shape: full, Dims: at}, x), dims)
+		default:
+			x = op.Take.Make(c.b, op.TakeAttr{Axis: int64(axis)}, x, literal(c.b, tensor.I64, []int64{o}, ids))
+		}
+	}
+	return x
+}
+
+// weightsOf gives the row of input weights for an output position.
+type weightsOf func(o, n, outN int64, scale float64, align bool) []float64
+
+// interpolate resamples the last dimensions one after another, each by a matrix of weights.
+func (c *call) interpolate(spatial int, weights weightsOf) *ir.Value {
+	x := c.input()
+	d := x.Type.DType
+	out := c.resultType().Dims
+	align := c.bool("align_corners")
+	lead := x.Type.Rank() - spatial
+	if lead < 0 {
+		c.failf("input is %s, wanted %d dimensions", x.Type, spatial)
+	}
+	x = c.cast(x, wide(d))
+	for i := range spatial {
+		axis := lead + i
+		n, o := x.Type.Dims[axis], out[axis]
+		if n == 0 || n*o > maxMatrix {
+			c.unsupported("resizing %d to %d", n, o)
+		}
+		scale := c.scaleOf(i, n, o)
+		if align {
+			scale = 0
+			if o > 1 {
+				scale = float64(n-1) / float64(o-1)
+			}
+		}
+		rows := make([][]float64, o)
+		for k := range rows {
+			rows[k] = weights(int64(k), n, o, scale, align)
+		}
+		x = c.resample(x, axis, rows)
+	}
+	return c.cast(x, d)
+}
+
+// source is the input position of an output position, in pixels.
+func source(o int64, scale float64, align bool) float64 {
+	if align {
+		return float64(o) * scale
+	}
+	return (float64(o)+0.5)*scale - 0.5
+}
+
+func linearWeights(o, n, _ int64, scale float64, align bool) []float64 {
+	row := make([]float64, n)
+	s := max(source(o, scale, align), 0)
+	i := min(int64(s), n-1)
+	t := min(max(s-float64(i), 0), 1)
+	row[i] += 1 - t
+	row[min(i+1, n-1)] += t
+	return row
+}
+
+// cubicWeights are Keys' cubic convolution with a = -0.75, edges repeated.
+func cubicWeights(o, n, _ int64, scale float64, align bool) []float64 {
+	row := make([]float64, n)
+	s := source(o, scale, align)
+	i := math.Floor(s)
+	for k := -1.0; k <= 2; k++ {
+		at := min(max(int64(i+k), 0), n-1)
+		row[at] += cubic(s-i-k, -0.75)
+	}
+	return row
+}
+
+func cubic(x, a float64) float64 {
+	x = math.Abs(x)
+	switch {
+	case x <= 1:
+		return ((a+2)*x-(a+3))*x*x + 1
+	case x < 2:
+		return (((x-5)*x+8)*x - 4) * a
+	}
+	return 0
+}
+
+func triangleFilter(x float64) float64 { return max(1-math.Abs(x), 0) }
+func cubicFilter(x float64) float64    { return cubic(x, -0.5) }
+
+// antialias widens a filter of a support to the ratio of shrinking, as Pillow does.
+func antialias(support float64, filter func(float64) float64) weightsOf {
+	return func(o, n, _ int64, scale float64, align bool) []float64 {
+		row := make([]float64, n)
+		wideBy := max(scale, 1)
+		center := scale * (float64(o) + 0.5)
+		if align {
+			center = scale*float64(o) + 0.5
+		}
+		from := max(int64(center-support*wideBy+0.5), 0)
+		to := min(int64(center+support*wideBy+0.5), n)
+		total := 0.0
+		for k := from; k < to; k++ {
+			row[k] = filter((float64(k) - center + 0.5) / wideBy)
+			total += row[k]
+		}
+		for k := range row {
+			if total != 0 {
+				row[k] /= total
+			}
+		}
+		return row
+	}
+}

@@ -1,0 +1,420 @@
+package pt2
+
+import (
+	"math"
+	"slices"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// reduceRules combine or order elements along dimensions. Floats narrower than f32 are summed in f32 and rounded once.
+var reduceRules = map[string]rule{
+	"sum":                       value(sum),
+	"sum.dim_IntList":           value(sum),
+	"mean":                      value(mean),
+	"mean.dim":                  value(mean),
+	"prod":                      value(prod),
+	"prod.dim_int":              value(prod),
+	"amax":                      value(func(c *call) *ir.Value { return c.extreme(op.Max) }),
+	"amin":                      value(func(c *call) *ir.Value { return c.extreme(op.Min) }),
+	"max":                       value(func(c *call) *ir.Value { return c.extreme(op.Max) }),
+	"min":                       value(func(c *call) *ir.Value { return c.extreme(op.Min) }),
+	"max.dim":                   values(func(c *call) []*ir.Value { return c.extremeDim(op.Max) }),
+	"min.dim":                   values(func(c *call) []*ir.Value { return c.extremeDim(op.Min) }),
+	"aminmax":                   values(aminmax),
+	"argmax":                    value(func(c *call) *ir.Value { return c.argExtreme(op.Max) }),
+	"argmin":                    value(func(c *call) *ir.Value { return c.argExtreme(op.Min) }),
+	"any":                       value(func(c *call) *ir.Value { return c.truth(op.AnyTrue) }),
+	"any.dim":                   value(func(c *call) *ir.Value { return c.truth(op.AnyTrue) }),
+	"any.dims":                  value(func(c *call) *ir.Value { return c.truth(op.AnyTrue) }),
+	"all":                       value(func(c *call) *ir.Value { return c.truth(op.AllTrue) }),
+	"all.dim":                   value(func(c *call) *ir.Value { return c.truth(op.AllTrue) }),
+	"all.dims":                  value(func(c *call) *ir.Value { return c.truth(op.AllTrue) }),
+	"_is_all_true":              value(func(c *call) *ir.Value { return c.truth(op.AllTrue) }),
+	"_is_any_true":              value(func(c *call) *ir.Value { return c.truth(op.AnyTrue) }),
+	"count_nonzero":             value(countNonzero),
+	"count_nonzero.dim_IntList": value(countNonzero),
+	"var":                       value(func(c *call) *ir.Value { return c.variance()[0] }),
+	"var.dim":                   value(func(c *call) *ir.Value { return c.variance()[0] }),
+	"var.correction":            value(func(c *call) *ir.Value { return c.variance()[0] }),
+	"std":                       value(func(c *call) *ir.Value { return c.deviation()[0] }),
+	"std.dim":                   value(func(c *call) *ir.Value { return c.deviation()[0] }),
+	"std.correction":            value(func(c *call) *ir.Value { return c.deviation()[0] }),
+	"var_mean":                  values((*call).variance),
+	"var_mean.dim":              values((*call).variance),
+	"var_mean.correction":       values((*call).variance),
+	"std_mean":                  values((*call).deviation),
+	"std_mean.dim":              values((*call).deviation),
+	"std_mean.correction":       values((*call).deviation),
+	"logsumexp":                 value(logsumexp),
+	"norm.Scalar":               value(func(c *call) *ir.Value { return c.norm("p") }),
+	"norm.ScalarOpt_dim":        value(func(c *call) *ir.Value { return c.norm("p") }),
+	"norm.ScalarOpt_dim_dtype":  value(func(c *call) *ir.Value { return c.norm("p") }),
+	"linalg_vector_norm":        value(func(c *call) *ir.Value { return c.norm("ord") }),
+	"cumsum":                    value(cumsum),
+	"cumprod":                   value(cumprod),
+	"cummax":                    values(func(c *call) []*ir.Value { return c.cumExtreme(op.GE) }),
+	"cummin":                    values(func(c *call) []*ir.Value { return c.cumExtreme(op.LE) }),
+	"diff":                      value(diff),
+	"sort":                      values(sort),
+	"sort.stable":               values(sort),
+	"argsort":                   value(func(c *call) *ir.Value { return sort(c)[1] }),
+	"argsort.stable":            value(func(c *call) *ir.Value { return sort(c)[1] }),
+	"topk":                      values(topk),
+	"msort": value(func(c *call) *ir.Value {
+		x := c.val("self")
+		return op.Sort.Make(c.b, op.SortAttr{Axis: 0, Stable: true}, x)
+	}),
+	"trace": value(trace),
+}
+
+// over gives the dimensions that dim names, and keepdim, where the overload has them.
+func (c *call) over(rank int) (axes []int64, keep bool) {
+	axes = iotaInts(rank)
+	if c.schema.param("dim") != nil && c.has("dim") {
+		axes = c.axes("dim", rank)
+	}
+	return axes, c.schema.param("keepdim") != nil && c.bool("keepdim")
+}
+
+// count is the number of elements along axes.
+func count(t tensor.Type, axes []int64) int64 {
+	n := int64(1)
+	for _, a := range axes {
+		n *= t.Dims[a]
+	}
+	return n
+}
+
+// summedType is the result type of sum and prod: integers and bool become i64.
+func (c *call) summedType(d tensor.DType) tensor.DType {
+	if d == tensor.Bool || d.IsInt() {
+		d = tensor.I64
+	}
+	return c.dtype("dtype", d)
+}
+
+func sum(c *call) *ir.Value {
+	x := c.val("self")
+	axes, keep := c.over(x.Type.Rank())
+	return reduce(c.b, op.Sum, c.cast(x, c.summedType(x.Type.DType)), axes, keep)
+}
+
+func mean(c *call) *ir.Value {
+	x := c.val("self")
+	axes, keep := c.over(x.Type.Rank())
+	d := c.dtype("dtype", x.Type.DType)
+	return c.cast(c.meanOf(c.cast(x, wide(d)), axes, keep), d)
+}
+
+func (c *call) meanOf(x *ir.Value, axes []int64, keep bool) *ir.Value {
+	s := reduce(c.b, op.Sum, x, axes, keep)
+	return op.Div.Make(c.b, s, likeF(c.b, s, float64(count(x.Type, axes))))
+}
+
+func prod(c *call) *ir.Value {
+	x := c.val("self")
+	axes, keep := c.over(x.Type.Rank())
+	return reduce(c.b, op.Prod, c.cast(x, c.summedType(x.Type.DType)), axes, keep)
+}
+
+// extreme is the largest or smallest element; of bools by or and and.
+func (c *call) extreme(kind op.Reducer) *ir.Value {
+	x := c.val("self")
+	axes, keep := c.over(x.Type.Rank())
+	return c.extremeOf(kind, x, axes, keep)
+}
+
+func (c *call) extremeOf(kind op.Reducer, x *ir.Value, axes []int64, keep bool) *ir.Value {
+	if count(x.Type, axes) == 0 {
+		c.failf("the %s over no elements of %s", kind, x.Type)
+	}
+	if x.Type.DType == tensor.Bool {
+		kind = map[op.Reducer]op.Reducer{op.Max: op.AnyTrue, op.Min: op.AllTrue}[kind]
+	}
+	return reduce(c.b, kind, x, axes, keep)
+}
+
+func (c *call) extremeDim(kind op.Reducer) []*ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	keep := c.bool("keepdim")
+	if x.Type.Rank() == 0 {
+		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
+	}
+	top, at := c.firstExtreme(kind, x, axis)
+	if !keep {
+		dims := slices.Delete(slices.Clone(x.Type.Dims), axis, axis+1)
+		top, at = reshape(c.b, top, dims), reshape(c.b, at, dims)
+	}
+	return []*ir.Value{top, at}
+}
+
+// firstExtreme gives the extreme along axis, kept with extent 1, and the first index that holds it. NaN counts as the extreme.
+func (c *call) firstExtreme(kind op.Reducer, x *ir.Value, axis int) (top, at *ir.Value) {
+	axes := []int64{int64(axis)}
+	top = c.extremeOf(kind, x, axes, true)
+	hit := compare(c.b, op.EQ, x, op.BroadcastTo(c.b, top, x.Type.Dims))
+	if x.Type.DType.IsFloat() {
+		hit = op.Or.Make(c.b, hit, compare(c.b, op.NE, x, x))
+	}
+	index := counting(c.b, tensor.I32, x.Type.Dims, axis)
+	at = op.Select.Make(c.b, hit, index, like(c.b, index, intScalar(x.Type.Dims[axis])))
+	return top, c.cast(reduce(c.b, op.Min, at, axes, true), tensor.I64)
+}
+
+func (c *call) argExtreme(kind op.Reducer) *ir.Value {
+	x := c.val("self")
+	keep := c.bool("keepdim")
+	if !c.has("dim") {
+		flat := reshape(c.b, x, []int64{x.Type.Elements()})
+		_, at := c.firstExtreme(kind, flat, 0)
+		dims := []int64{}
+		if keep {
+			dims = slices.Repeat([]int64{1}, x.Type.Rank())
+		}
+		return reshape(c.b, at, dims)
+	}
+	if x.Type.Rank() == 0 {
+		return intConst(c.b, tensor.I64, 0)
+	}
+	axis := c.axis("dim", x.Type.Rank())
+	_, at := c.firstExtreme(kind, x, axis)
+	if !keep {
+		at = reshape(c.b, at, slices.Delete(slices.Clone(x.Type.Dims), axis, axis+1))
+	}
+	return at
+}
+
+func aminmax(c *call) []*ir.Value {
+	x := c.val("self")
+	axes, keep := c.over(x.Type.Rank())
+	return []*ir.Value{c.extremeOf(op.Min, x, axes, keep), c.extremeOf(op.Max, x, axes, keep)}
+}
+
+// truth is any or all; of u8 tensors the result is u8.
+func (c *call) truth(kind op.Reducer) *ir.Value {
+	x := c.val("self")
+	axes, keep := c.over(x.Type.Rank())
+	y := reduce(c.b, kind, c.cast(x, tensor.Bool), axes, keep)
+	if x.Type.DType == tensor.U8 {
+		return c.cast(y, tensor.U8)
+	}
+	return y
+}
+
+func countNonzero(c *call) *ir.Value {
+	x := c.val("self")
+	axes, _ := c.over(x.Type.Rank())
+	return reduce(c.b, op.Sum, c.cast(c.cast(x, tensor.Bool), tensor.I64), axes, false)
+}
+
+// variance gives variance and mean, in two passes.
+func (c *call) variance() []*ir.Value {
+	x := c.val("self")
+	d := x.Type.DType
+	axes, keep := c.over(x.Type.Rank())
+	correction := 1.0
+	if c.schema.param("unbiased") != nil {
+		correction = float64(btoi(c.bool("unbiased")))
+	} else {
+		correction = c.floatOr("correction", 1)
+	}
+	x = c.cast(x, wide(d))
+	mu := c.meanOf(x, axes, true)
+	dev := op.Sub.Make(c.b, x, op.BroadcastTo(c.b, mu, x.Type.Dims))
+	s := reduce(c.b, op.Sum, op.Mul.Make(c.b, dev, dev), axes, true)
+	v := op.Div.Make(c.b, s, likeF(c.b, s, math.Max(float64(count(x.Type, axes))-correction, 0)))
+	if !keep {
+		dims := slices.Clone(x.Type.Dims)
+		for _, a := range slices.Backward(slices.Sorted(slices.Values(axes))) {
+			dims = slices.Delete(dims, int(a), int(a)+1)
+		}
+		v, mu = reshape(c.b, v, dims), reshape(c.b, mu, dims)
+	}
+	return []*ir.Value{c.cast(v, d), c.cast(mu, d)}
+}
+
+func (c *call) deviation() []*ir.Value {
+	v := c.variance()
+	return []*ir.Value{op.Sqrt.Make(c.b, v[0]), v[1]}
+}
+
+func logsumexp(c *call) *ir.Value {
+	x := c.val("self")
+	d := floatResult(x.Type.DType)
+	axes, keep := c.over(x.Type.Rank())
+	x = c.cast(x, wide(d))
+	top := reduce(c.b, op.Max, x, axes, true)
+	top = op.Select.Make(c.b, compare(c.b, op.EQ, op.Abs.Make(c.b, top), likeF(c.b, top, math.Inf(1))), likeF(c.b, top, 0), top)
+	e := op.Exp.Make(c.b, op.Sub.Make(c.b, x, op.BroadcastTo(c.b, top, x.Type.Dims)))
+	y := op.Log.Make(c.b, reduce(c.b, op.Sum, e, axes, keep))
+	return c.cast(op.Add.Make(c.b, y, reshape(c.b, top, y.Type.Dims)), d)
+}
+
+// norm is a vector norm of an order over dimensions.
+func (c *call) norm(order string) *ir.Value {
+	x := c.val("self")
+	d := c.dtype2("dtype", floatResult(x.Type.DType))
+	axes, keep := c.over(x.Type.Rank())
+	x = c.cast(x, wide(d))
+	p := c.floatOr(order, 2)
+	abs := op.Abs.Make(c.b, x)
+	var y *ir.Value
+	switch {
+	case p == 2:
+		y = op.Sqrt.Make(c.b, reduce(c.b, op.Sum, op.Mul.Make(c.b, x, x), axes, keep))
+	case p == 1:
+		y = reduce(c.b, op.Sum, abs, axes, keep)
+	case math.IsInf(p, 1):
+		y = reduce(c.b, op.Max, abs, axes, keep)
+	case math.IsInf(p, -1):
+		y = reduce(c.b, op.Min, abs, axes, keep)
+	case p == 0:
+		y = reduce(c.b, op.Sum, c.cast(compare(c.b, op.NE, x, likeF(c.b, x, 0)), x.Type.DType), axes, keep)
+	default:
+		s := reduce(c.b, op.Sum, op.Pow.Make(c.b, abs, likeF(c.b, abs, p)), axes, keep)
+		y = op.Pow.Make(c.b, s, likeF(c.b, s, 1/p))
+	}
+	return c.cast(y, d)
+}
+
+// dtype2 is dtype for overloads that may lack the argument.
+func (c *call) dtype2(name string, dflt tensor.DType) tensor.DType {
+	if c.schema.param(name) == nil {
+		return dflt
+	}
+	return c.dtype(name, dflt)
+}
+
+func cumsum(c *call) *ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	x = c.cast(x, c.summedType(x.Type.DType))
+	if x.Type.Rank() == 0 {
+		return x
+	}
+	return op.CumSum.Make(c.b, op.CumSumAttr{Axis: int64(axis)}, x)
+}
+
+// scan combines every element with all before it along axis, in log2(n) steps of doubling distance.
+func (c *call) scan(axis int, xs, neutral []*ir.Value, combine func(earlier, later []*ir.Value) []*ir.Value) []*ir.Value {
+	n := xs[0].Type.Dims[axis]
+	for step := int64(1); step < n; step *= 2 {
+		earlier := make([]*ir.Value, len(xs))
+		for i, x := range xs {
+			low, high := make([]int64, x.Type.Rank()), make([]int64, x.Type.Rank())
+			low[axis], high[axis] = step, -step
+			earlier[i] = op.Pad.Make(c.b, op.PadAttr{Low: low, High: high, Interior: make([]int64, len(low))}, x, neutral[i])
+		}
+		xs = combine(earlier, xs)
+	}
+	return xs
+}
+
+func cumprod(c *call) *ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	d := c.summedType(x.Type.DType)
+	x = c.cast(x, wide(d))
+	if x.Type.Rank() == 0 {
+		return c.cast(x, d)
+	}
+	one := intConst(c.b, x.Type.DType, 1)
+	y := c.scan(axis, []*ir.Value{x}, []*ir.Value{one}, func(e, l []*ir.Value) []*ir.Value {
+		return []*ir.Value{op.Mul.Make(c.b, e[0], l[0])}
+	})
+	return c.cast(y[0], d)
+}
+
+// cumExtreme gives running extremes and their last index; NaN stays once seen.
+func (c *call) cumExtreme(dir op.CompareDir) []*ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	if x.Type.Rank() == 0 {
+		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
+	}
+	neutral := lowest(x.Type.DType)
+	if dir == op.LE {
+		neutral = highest(x.Type.DType)
+	}
+	xs := []*ir.Value{x, counting(c.b, tensor.I64, x.Type.Dims, axis)}
+	// Index -1 marks what lies before the start; it never wins.
+	none := []*ir.Value{constant(c.b, x.Type.DType, neutral), intConst(c.b, tensor.I64, -1)}
+	return c.scan(axis, xs, none, func(e, l []*ir.Value) []*ir.Value {
+		later := compare(c.b, dir, l[0], e[0])
+		if x.Type.DType.IsFloat() {
+			later = op.Or.Make(c.b, later, compare(c.b, op.NE, l[0], l[0]))
+		}
+		later = op.Or.Make(c.b, later, compare(c.b, op.LT, e[1], like(c.b, e[1], intScalar(0))))
+		return []*ir.Value{op.Select.Make(c.b, later, l[0], e[0]), op.Select.Make(c.b, later, l[1], e[1])}
+	})
+}
+
+// diff subtracts neighbours n times.
+func diff(c *call) *ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	if x.Type.Rank() == 0 {
+		c.failf("self has rank 0, wanted 1 or more")
+	}
+	var parts []*ir.Value
+	if p := c.opt("prepend"); p != nil {
+		parts = append(parts, p)
+	}
+	parts = append(parts, x)
+	if p := c.opt("append"); p != nil {
+		parts = append(parts, p)
+	}
+	x = concat(c.b, axis, parts...)
+	for range min(c.int("n"), x.Type.Dims[axis]) {
+		n := x.Type.Dims[axis]
+		hi, lo := slice(c.b, x, axis, min(1, n), n, 1), slice(c.b, x, axis, 0, max(n-1, 0), 1)
+		if x.Type.DType == tensor.Bool {
+			x = op.Xor.Make(c.b, hi, lo)
+		} else {
+			x = op.Sub.Make(c.b, hi, lo)
+		}
+	}
+	return x
+}
+
+// sort gives the elements in order and their indices.
+func sort(c *call) []*ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	if x.Type.Rank() == 0 {
+		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
+	}
+	a := op.SortAttr{Axis: int64(axis), Descending: c.bool("descending"), Stable: true}
+	return op.Sort.MakeAll(c.b, a, x, counting(c.b, tensor.I64, x.Type.Dims, axis))
+}
+
+func topk(c *call) []*ir.Value {
+	x := c.val("self")
+	axis, k := c.axis("dim", x.Type.Rank()), c.int("k")
+	if x.Type.Rank() == 0 {
+		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
+	}
+	return op.TopK.MakeAll(c.b, op.TopKAttr{K: k, Axis: int64(axis), Largest: c.bool("largest")}, x)
+}
+
+func trace(c *call) *ir.Value {
+	x := c.val("self")
+	if x.Type.Rank() != 2 {
+		c.failf("self is %s, wanted rank 2", x.Type)
+	}
+	dims := x.Type.Dims
+	on := compare(c.b, op.EQ, counting(c.b, tensor.I64, dims, 0), counting(c.b, tensor.I64, dims, 1))
+	x = c.cast(x, c.summedType2(x.Type.DType))
+	return reduce(c.b, op.Sum, op.Select.Make(c.b, on, x, likeF(c.b, x, 0)), []int64{0, 1}, false)
+}
+
+func (c *call) summedType2(d tensor.DType) tensor.DType {
+	if d == tensor.Bool || d.IsInt() {
+		return tensor.I64
+	}
+	return d
+}

@@ -1,0 +1,139 @@
+package pt2
+
+import "math"
+
+// symRules compute with sizes, whose values are known once the symbols are bound. They give no tensors.
+var symRules = map[string]rule{
+	"sym_size.int":       number1(func(c *call) scalar { t := c.ref("self"); return c.dimOf(t.typ.Dims) }),
+	"sym_stride.int":     number1(func(c *call) scalar { t := c.ref("self"); return c.dimOf(t.strides) }),
+	"sym_numel":          number1(func(c *call) scalar { return intScalar(c.ref("self").typ.Elements()) }),
+	"sym_storage_offset": number1(func(c *call) scalar { c.unsupported("storage offsets as numbers"); return scalar{} }),
+	"_operator.add":      symBinary(func(a, b num) (num, error) { return exprFuncs["Add"].eval([]num{a, b}) }),
+	"_operator.sub": symBinary(func(a, b num) (num, error) {
+		return exprFuncs["Add"].eval([]num{a, {i: -b.i, f: -b.f, float: b.float}})
+	}),
+	"_operator.mul":      symBinary(func(a, b num) (num, error) { return exprFuncs["Mul"].eval([]num{a, b}) }),
+	"_operator.floordiv": symBinary(func(a, b num) (num, error) { return exprFuncs["FloorDiv"].eval([]num{a, b}) }),
+	"_operator.truediv":  symBinary(func(a, b num) (num, error) { return exprFuncs["IntTrueDiv"].eval([]num{a, b}) }),
+	"_operator.mod":      symBinary(func(a, b num) (num, error) { return exprFuncs["Mod"].eval([]num{a, b}) }),
+	"_operator.pow":      symBinary(func(a, b num) (num, error) { return exprFuncs["Pow"].eval([]num{a, b}) }),
+	"_operator.neg":      symUnary(func(a num) (num, error) { return num{i: -a.i, f: -a.f, float: a.float}, nil }),
+	"_operator.eq":       symBool("Equality"),
+	"_operator.ne":       symBool("Unequality"),
+	"_operator.lt":       symBool("StrictLessThan"),
+	"_operator.le":       symBool("LessThan"),
+	"_operator.gt":       symBool("StrictGreaterThan"),
+	"_operator.ge":       symBool("GreaterThan"),
+	"_operator.and_":     logic(func(a, b bool) bool { return a && b }),
+	"_operator.or_":      logic(func(a, b bool) bool { return a || b }),
+	"torch.sym_max":      symBinary(func(a, b num) (num, error) { return exprFuncs["Max"].eval([]num{a, b}) }),
+	"torch.sym_min":      symBinary(func(a, b num) (num, error) { return exprFuncs["Min"].eval([]num{a, b}) }),
+	"torch.sym_float":    symUnary(func(a num) (num, error) { return num{f: a.value(), float: true}, nil }),
+	"torch.sym_int":      symUnary(func(a num) (num, error) { return exprFuncs["TruncToInt"].eval([]num{a}) }),
+	"torch.sym_not":      number1(func(c *call) scalar { return boolScalar(c.symArg(0).float() == 0) }),
+	"torch.sym_ite":      number1(func(c *call) scalar { return c.symArg(1 + btoi(c.symArg(0).float() == 0)) }),
+	"torch._sym_sqrt":    symUnary(func(a num) (num, error) { return num{f: math.Sqrt(a.value()), float: true}, nil }),
+	"math.ceil":          symUnary(func(a num) (num, error) { return exprFuncs["CeilToInt"].eval([]num{a}) }),
+	"math.floor":         symUnary(func(a num) (num, error) { return exprFuncs["FloorToInt"].eval([]num{a}) }),
+	"math.trunc":         symUnary(func(a num) (num, error) { return exprFuncs["TruncToInt"].eval([]num{a}) }),
+}
+
+func boolScalar(v bool) scalar { return scalar{kind: kindBool, i: btoi64(v)} }
+
+// dimOf is the entry of dims that argument dim names.
+func (c *call) dimOf(dims []int64) scalar {
+	d := c.axis("dim", len(dims))
+	if d >= len(dims) {
+		c.failf("self has rank 0, wanted 1 or more")
+	}
+	return intScalar(dims[d])
+}
+
+// symArg is a positional argument of an operator without a schema.
+func (c *call) symArg(i int) scalar {
+	if i >= len(c.node.Inputs) {
+		c.failf("%d arguments, wanted more than %d", len(c.node.Inputs), i)
+	}
+	in := c.node.Inputs[i]
+	return c.number(in.Name, in.Arg)
+}
+
+// number1 is a rule whose one result is a number.
+func number1(f func(c *call) scalar) rule {
+	return func(c *call) []*ref {
+		s := f(c)
+		for i := range c.node.Outputs {
+			o := &c.node.Outputs[i]
+			for _, r := range []*symRef{o.SymInt, o.SymFloat, o.SymBool} {
+				if r != nil && r.Name != nil {
+					c.im.scalars[*r.Name] = s
+				}
+			}
+		}
+		return nil
+	}
+}
+
+func (s scalar) num() num { return num{i: s.i, f: s.f, float: s.kind == kindFloat} }
+
+func (c *call) fromNum(n num, err error) scalar {
+	switch {
+	case err != nil:
+		c.failf("%v", err)
+	case n.float:
+		return floatScalar(n.f)
+	}
+	return intScalar(n.i)
+}
+
+func symUnary(f func(a num) (num, error)) rule {
+	return number1(func(c *call) scalar { return c.fromNum(f(c.symArg(0).num())) })
+}
+
+func symBinary(f func(a, b num) (num, error)) rule {
+	return number1(func(c *call) scalar { return c.fromNum(f(c.symArg(0).num(), c.symArg(1).num())) })
+}
+
+func symBool(name string) rule {
+	return number1(func(c *call) scalar {
+		n, err := exprFuncs[name].eval([]num{c.symArg(0).num(), c.symArg(1).num()})
+		return boolScalar(c.fromNum(n, err).i != 0)
+	})
+}
+
+func logic(f func(a, b bool) bool) rule {
+	return number1(func(c *call) scalar { return boolScalar(f(c.symArg(0).float() != 0, c.symArg(1).float() != 0)) })
+}
+
+// checkRules are assertions. What is known while compiling is checked here; what depends on the data is not.
+var checkRules = map[string]rule{
+	"_assert_tensor_metadata":      assertMetadata,
+	"_assert_scalar":               assertScalar,
+	"_assert_async.msg":            nothing,
+	"_assert_async":                nothing,
+	"sym_constrain_range":          nothing,
+	"sym_constrain_range_for_size": nothing,
+	"_functional_assert_async.msg": nothing,
+}
+
+// assertMetadata compares a tensor's dtype and size with the ones that the program was exported for.
+func assertMetadata(c *call) []*ref {
+	x := c.ref("a")
+	if d := c.dtype("dtype", x.typ.DType); d != x.typ.DType {
+		c.failf("the tensor is %s, the program asserts %s", x.typ, d)
+	}
+	if c.has("size") {
+		size := c.ints("size")
+		if t := x.typ.WithDims(size...); !t.Equal(x.typ) {
+			c.failf("the tensor is %s, the program asserts %s", x.typ, t)
+		}
+	}
+	return nil
+}
+
+func assertScalar(c *call) []*ref {
+	if s := c.scalar("self"); s.float() == 0 {
+		c.failf("the program asserts %q, which does not hold for these sizes", clip(c.str("assert_msg")))
+	}
+	return nil
+}

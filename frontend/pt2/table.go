@@ -1,0 +1,77 @@
+package pt2
+
+import (
+	"maps"
+	"strings"
+	"sync"
+)
+
+// rules is the whole table: overload, without ".default", to rule. One file holds one family.
+var rules = sync.OnceValue(func() map[string]rule {
+	all := make(map[string]rule)
+	for _, family := range []map[string]rule{
+		unaryRules, binaryRules, castRules, shapeRules, createRules, reduceRules, linearRules, networkRules, poolRules, indexRules, symRules, checkRules,
+	} {
+		maps.Copy(all, family)
+	}
+	return all
+})
+
+// Supported reports whether the table has a rule for a target of an archive, such as "torch.ops.aten.add.Tensor".
+func Supported(target string) bool {
+	c := &call{op: opName(target), node: &node{Target: target}}
+	return c.findRule() != nil
+}
+
+// findRule finds the rule of the node's operator, and its schema. An in-place operator without a rule of its own is its functional
+// form with the result written back.
+func (c *call) findRule() rule {
+	c.schema, _ = lookupSchema(c.op)
+	name := strings.TrimSuffix(c.op, ".default")
+	if r, ok := rules()[name]; ok {
+		return r
+	}
+	pure, ok := functional(name)
+	if !ok || c.schema == nil || !c.schema.mutates {
+		return nil
+	}
+	r, ok := rules()[pure]
+	if !ok {
+		return nil
+	}
+	return inPlace(r)
+}
+
+// functional is the name of an in-place operator without the writing: add_.Tensor is add.Tensor, __ior__.Tensor is __or__.Tensor.
+func functional(name string) (string, bool) {
+	base, overload, _ := strings.Cut(name, ".")
+	if overload != "" {
+		overload = "." + overload
+	}
+	switch {
+	case strings.HasPrefix(base, "__i"):
+		return "__" + base[3:] + overload, true
+	case strings.HasSuffix(base, "_") && !strings.HasPrefix(base, "__") && !changesMetadata[base]:
+		return strings.TrimSuffix(base, "_") + overload, true
+	}
+	return "", false
+}
+
+// changesMetadata lists the in-place operators that change the tensor object and not its elements.
+var changesMetadata = map[string]bool{
+	"as_strided_": true, "resize_": true, "resize_as_": true, "set_": true, "squeeze_": true, "swapaxes_": true, "swapdims_": true,
+	"t_": true, "transpose_": true, "unsqueeze_": true, "detach_": true,
+}
+
+// inPlace writes the result of a functional rule to self, in self's dtype.
+func inPlace(f rule) rule {
+	return func(c *call) []*ref {
+		self := c.ref("self")
+		v := c.cast(f(c)[0].read(c.b), self.typ.DType)
+		if len(v.Type.Dims) > len(self.typ.Dims) {
+			c.failf("the result is %s, wanted a shape that broadcasts to %s", v.Type, self.typ)
+		}
+		self.write(c.b, c.materialize(tensorOperand(v), self.typ.DType, self.typ.Dims))
+		return []*ref{self.through(c.b, identityView())}
+	}
+}
