@@ -69,7 +69,7 @@ func inferAttention(in []tensor.Type, a AttentionAttr) ([]tensor.Type, error) {
 func decomposeAttention(b *ir.Builder, n *ir.Node, a AttentionAttr) []*ir.Value {
 	q, k, v, out := n.Args[0], n.Args[1], n.Args[2], n.Outs[0].Type
 	batch, heads, l, s := q.Type.Dims[0], k.Type.Dims[1], q.Type.Dims[2], k.Type.Dims[2]
-	if heads == 0 { // nothing to group
+	if out.Elements() == 0 { // no heads to group
 		return []*ir.Value{Splat(b, out, 0)}
 	}
 	group := q.Type.Dims[1] / heads
@@ -77,7 +77,6 @@ func decomposeAttention(b *ir.Builder, n *ir.Node, a AttentionAttr) []*ir.Value 
 	if q.Type.DType == tensor.F64 {
 		acc = tensor.F64
 	}
-	split := []int64{batch, heads, group, l, s}
 	folded := []int64{batch, heads, group * l, s}
 	both := [][]int64{{0, 1}, {0, 1}}
 
@@ -86,14 +85,23 @@ func decomposeAttention(b *ir.Builder, n *ir.Node, a AttentionAttr) []*ir.Value 
 	if a.Scale != 1 {
 		x = Mul.Make(b, x, Splat(b, x.Type, a.Scale))
 	}
-	if len(n.Args) == 4 || a.Causal {
-		x = reshape(b, x, split...)
-		var mask *ir.Value
-		if len(n.Args) == 4 {
-			mask = splitHeads(b, n.Args[3], heads, group)
+	var keep *ir.Value // bool, where a query may see a key; nil: everywhere
+	if len(n.Args) == 4 {
+		if mask := foldMask(b, n.Args[3], heads, group, l, folded); mask.Type.DType == tensor.Bool {
+			keep = mask
+		} else {
+			x = Add.Make(b, x, Cast(b, mask, acc))
 		}
-		x = maskScores(b, x, mask, a.Causal)
-		x = reshape(b, x, folded...)
+	}
+	if a.Causal {
+		past := causal(b, group, l, folded)
+		if keep != nil {
+			past = And.Make(b, keep, past)
+		}
+		keep = past
+	}
+	if keep != nil {
+		x = Select.Make(b, keep, x, Splat(b, x.Type, math.Inf(-1)))
 	}
 	// Safe softmax: a row of -inf only has exponentials 0 and sum 0; it is divided by 1.
 	row := free(4, []int64{3})
@@ -108,40 +116,27 @@ func decomposeAttention(b *ir.Builder, n *ir.Node, a AttentionAttr) []*ir.Value 
 	return []*ir.Value{reshape(b, y, out.Dims...)}
 }
 
-// splitHeads gives a mask [B|1, H|1, L|1, S|1] the dimensions [B|1, heads|1, group|1, L|1, S|1].
-func splitHeads(b *ir.Builder, m *ir.Value, heads, group int64) *ir.Value {
-	d := m.Type.Dims
-	if d[1] == 1 {
-		heads, group = 1, 1
+// foldMask gives a mask [B|1, Hq|1, L|1, S|1] the dimensions of folded scores [B, heads, group*L, S]. The scores themselves are never
+// reshaped: on TPU that would move them all.
+func foldMask(b *ir.Builder, m *ir.Value, heads, group, l int64, folded []int64) *ir.Value {
+	if d := m.Type.Dims; group > 1 && (d[1] != 1 || d[2] != 1) {
+		h, g := heads, group
+		if d[1] == 1 {
+			h, g = 1, 1
+		}
+		m = reshape(b, m, d[0], h, g, d[2], d[3])
+		m = stretch(b, m, []int64{d[0], h, group, l, d[3]})
+		m = reshape(b, m, d[0], h, group*l, d[3])
 	}
-	return reshape(b, m, d[0], heads, group, d[2], d[3])
+	return stretch(b, m, folded)
 }
 
-// maskScores applies a mask and causality to scores [B, heads, group, L, S].
-func maskScores(b *ir.Builder, x, mask *ir.Value, causal bool) *ir.Value {
-	dims := x.Type.Dims
-	if mask != nil && mask.Type.DType != tensor.Bool {
-		x = Add.Make(b, x, stretch(b, Cast(b, mask, x.Type.DType), dims))
-		mask = nil
-	}
-	var keep *ir.Value
-	if mask != nil {
-		keep = stretch(b, mask, dims)
-	}
-	if causal {
-		t := tensor.Make(tensor.I32, dims[3], dims[4])
-		ge := Compare.Make(b, CompareAttr{Dir: GE}, Iota.Make(b, IotaAttr{Type: t, Axis: 0}), Iota.Make(b, IotaAttr{Type: t, Axis: 1}))
-		ge = BroadcastTo(b, ge, dims)
-		if keep == nil {
-			keep = ge
-		} else {
-			keep = And.Make(b, keep, ge)
-		}
-	}
-	if keep == nil {
-		return x
-	}
-	return Select.Make(b, keep, x, Splat(b, x.Type, math.Inf(-1)))
+// causal holds where the key's position is not after the query's, for folded scores.
+func causal(b *ir.Builder, group, l int64, folded []int64) *ir.Value {
+	t := tensor.Make(tensor.I32, group, l, folded[3])
+	at := func(axis int64) *ir.Value { return Iota.Make(b, IotaAttr{Type: t, Axis: axis}) }
+	past := Compare.Make(b, CompareAttr{Dir: GE}, at(1), at(2))
+	return BroadcastTo(b, reshape(b, past, group*l, folded[3]), folded)
 }
 
 func evalAttention(in []*tensor.Tensor, a AttentionAttr, out []tensor.Type) ([]*tensor.Tensor, error) {

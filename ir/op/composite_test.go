@@ -138,6 +138,28 @@ func TestAttentionMasks(t *testing.T) {
 		fl("f32[1,1,2,1]", nan, 0), k, v)[0].Floats())
 }
 
+// Every shape that a mask may have, of bool and float, with grouped and single heads, causal or not.
+func TestAttentionMaskShapes(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for _, heads := range []int64{0, 2, 6} {
+		q, k, v := random(r, tensor.Make(tensor.F32, 2, heads, 3, 4)), random(r, typ("f32[2,2,5,4]")), random(r, typ("f32[2,2,5,3]"))
+		for bits := range 64 {
+			dims := []int64{2, heads, 3, 5}
+			for d := range dims {
+				if bits>>d&1 == 0 {
+					dims[d] = 1
+				}
+			}
+			mask := tensor.Make(tensor.F32, dims...)
+			if bits>>4&1 == 0 {
+				mask.DType = tensor.Bool
+			}
+			a := op.AttentionAttr{Scale: 0.5, Causal: bits>>5 == 1}
+			both(t, op.Attention.Op, a, q, k, v, random(r, mask))
+		}
+	}
+}
+
 func TestAttentionRules(t *testing.T) {
 	a := op.AttentionAttr{Scale: 1}
 	q, k := "f32[2,4,3,8]", "f32[2,2,5,8]"

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"slices"
+
 	"tpuc/ir"
 	"tpuc/ir/tensor"
 )
@@ -40,9 +42,10 @@ func inferGroupNorm(in []tensor.Type, a GroupNormAttr) ([]tensor.Type, error) {
 
 func decomposeGroupNorm(b *ir.Builder, n *ir.Node, a GroupNormAttr) []*ir.Value {
 	x, t := widen(b, n.Args[0]), n.Outs[0].Type
-	grouped := []int64{t.Dims[0], a.Groups, product(t.Dims[1:]) / a.Groups}
-	y := standardize(b, Reshape.Make(b, ReshapeAttr{Shape: grouped}, x), []int64{2}, a.Eps)
-	y = Reshape.Make(b, ReshapeAttr{Shape: t.Dims}, y)
+	// Only the channels are split: the other dimensions keep the layout that convolutions give them.
+	grouped := slices.Concat([]int64{t.Dims[0], a.Groups, t.Dims[1] / a.Groups}, t.Dims[2:])
+	y := standardize(b, reshape(b, x, grouped...), count(2, len(grouped)), a.Eps)
+	y = reshape(b, y, t.Dims...)
 	for i, v := range n.Args[1:] {
 		v = Broadcast.Make(b, BroadcastAttr{Shape: t.Dims, Dims: []int64{1}}, Cast(b, v, y.Type.DType))
 		if i == 0 {
