@@ -4,6 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -97,6 +99,19 @@ func (a *Archive) EntryNames() []string { return a.names }
 
 // HasEntry reports whether there is an entry of that name below the root.
 func (a *Archive) HasEntry(name string) bool { return a.entries[name] != nil }
+
+// Identity is the hex SHA-256 of the names, sizes and CRC-32 of all entries below data: another checkpoint has another one, and no
+// storage is read for it. It does not resist forgery.
+func (a *Archive) Identity() string {
+	h := sha256.New()
+	for _, name := range a.names {
+		if strings.HasPrefix(name, "data/") {
+			f := a.entries[name]
+			fmt.Fprintf(h, "%q %d %08x\n", name, f.UncompressedSize64, f.CRC32)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
 
 // Entry is the contents of an entry by its name below the root, checked against its CRC-32. A stored entry aliases the mapping, a
 // compressed one is inflated, up to 1 GiB. Tensor storages are better read with Load, which does not read them whole.

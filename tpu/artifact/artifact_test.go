@@ -87,7 +87,7 @@ func TestRoundTrip(t *testing.T) {
 
 func TestByReference(t *testing.T) {
 	m, c := sample()
-	m.Checkpoint = &File{Name: "model.safetensors", Size: 100}
+	m.Checkpoint = &Source{Name: "model.safetensors", Size: 100}
 	c.Weights = nil
 	a, err := Open(write(t, m, c))
 	require.NoError(t, err)

@@ -43,7 +43,7 @@ type Manifest struct {
 	Results    [][]Slot `json:"results"`              // the program's results in order; one result may be an output and new contents at once
 	Aliases    []Alias  `json:"aliases"`              // results that take their memory from an argument
 	Program    string   `json:"program_sha256"`       // of program.mlir; filled by Write
-	Checkpoint *File    `json:"checkpoint,omitempty"` // what weights by reference were compiled with
+	Checkpoint *Source  `json:"checkpoint,omitempty"` // what weights by reference were compiled with
 	Memory     *Memory  `json:"memory,omitempty"`
 }
 
@@ -129,7 +129,14 @@ type Alias struct {
 	Argument int `json:"argument"`
 }
 
-// File is a section of the artifact, or the checkpoint that it was compiled with, by its base name: where that lies is not recorded.
+// Source is the checkpoint that an artifact was compiled with, by its base name: where that lies is not recorded.
+type Source struct {
+	Name     string `json:"name"`
+	Size     int64  `json:"size"`
+	Identity string `json:"identity,omitempty"` // of an archive's contents (weights.Archive.Identity), otherwise empty
+}
+
+// File is a section of the artifact.
 type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`

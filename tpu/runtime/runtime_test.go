@@ -127,7 +127,7 @@ func TestWeightsBesideTheArtifact(t *testing.T) {
 	require.NoError(t, weights.WriteSafetensors(ckpt, []weights.Named{{Name: "tied.weight", Tensor: w}}))
 	st, err := os.Stat(ckpt)
 	require.NoError(t, err)
-	m.Checkpoint = &artifact.File{Name: "ckpt.safetensors", Size: st.Size()}
+	m.Checkpoint = &artifact.Source{Name: "ckpt.safetensors", Size: st.Size()}
 	m.Weights[0].SHA256 = sum(w.Data)
 	path := build(t, dir, linearProgram, m, artifact.Contents{Constants: only(c)})
 	model := open(t, path, Options{})

@@ -84,9 +84,14 @@ func (m *Model) openSource(opts Options) error {
 		return fmt.Errorf("%s beside the artifact has %d bytes, wanted the %d of the file that it was compiled with: name the checkpoint to use another",
 			path, st.Size(), c.Size)
 	}
-	m.source, err = weights.Open(path)
-	m.own = err == nil
-	return err
+	if m.source, err = weights.Open(path); err != nil {
+		return err
+	}
+	m.own = true
+	if a, ok := m.source.(*weights.Archive); ok && c.Identity != "" && a.Identity() != c.Identity {
+		return fmt.Errorf("%s beside the artifact holds other weights than the file that it was compiled with: name the checkpoint to use them", path)
+	}
+	return nil
 }
 
 // parseExpr reads the text of a source expression that names one tensor.
