@@ -120,43 +120,49 @@ func evalConv(in []*tensor.Tensor, a ConvAttr, out []tensor.Type) ([]*tensor.Ten
 	return result(tensor.FromInts(t, convolve(x.Ints(), w.Ints(), x.Dims, w.Dims, t.Dims, a)))
 }
 
-// convolve loops over output positions; for each, the taps that hit an element of x are found once for all channels.
+// convolve gathers, for every output position, the elements of x under the window, zeros between and around them included, and
+// multiplies them by each filter.
 func convolve[T int64 | float64 | complex128](x, w []T, xd, wd, yd []int64, a ConvAttr) []T {
 	y := make([]T, product(yd))
-	xs, ws := tensor.Strides(xd[2:]), tensor.Strides(wd[2:])
-	xPlane, wPlane, yPlane := product(xd[2:]), product(wd[2:]), product(yd[2:])
-	channels, outputs := wd[1], wd[0]
-	perGroup := outputs / a.Groups
-	var xTaps, wTaps []int64
+	xs, xPlane, yPlane := tensor.Strides(xd[2:]), product(xd[2:]), product(yd[2:])
+	channels, taps := wd[1], product(wd[2:])
+	filters, size := wd[0]/a.Groups, channels*taps // of a group; of a filter
+	from := make([]int64, taps)                    // for each tap the element of a plane of x, or -1
+	under := make([]T, size)
 	pos := int64(0)
 	walk(yd[2:], func(at []int64) {
-		xTaps, wTaps = xTaps[:0], wTaps[:0]
+		k := 0
 		walk(wd[2:], func(tap []int64) {
-			xo, wo := int64(0), int64(0)
-			for d := range tap {
-				i := at[d]*a.Strides[d] + tap[d]*a.RhsDilation[d] - a.Padding[d][0]
-				if i < 0 || i%a.LhsDilation[d] != 0 || i/a.LhsDilation[d] >= xd[2+d] {
-					return
-				}
-				xo += i / a.LhsDilation[d] * xs[d]
-				wo += tap[d] * ws[d]
-			}
-			xTaps, wTaps = append(xTaps, xo), append(wTaps, wo)
+			from[k] = tapSource(at, tap, xd[2:], xs, a)
+			k++
 		})
-		for n := range xd[0] {
-			for o := range outputs {
-				var sum T
-				first := n*xd[1] + o/perGroup*channels // input channel
-				for c := range channels {
-					xc, wc := x[(first+c)*xPlane:], w[(o*channels+c)*wPlane:]
-					for k, xo := range xTaps {
-						sum += xc[xo] * wc[wTaps[k]]
-					}
+		for ng := range xd[0] * a.Groups {
+			for i := range under {
+				under[i] = 0
+				if f := from[int64(i)%taps]; f >= 0 {
+					under[i] = x[(ng*channels+int64(i)/taps)*xPlane+f]
 				}
-				y[(n*outputs+o)*yPlane+pos] = sum
+			}
+			for o := range filters {
+				filter := ng%a.Groups*filters + o
+				y[(ng*filters+o)*yPlane+pos] = dotProduct(under, w[filter*size:(filter+1)*size])
 			}
 		}
 		pos++
 	})
 	return y
+}
+
+// tapSource is the element of a plane of x, whose extents and strides are given, under a tap of the window at an output position; -1
+// for a zero of padding or dilation.
+func tapSource(at, tap, extents, strides []int64, a ConvAttr) int64 {
+	from := int64(0)
+	for d := range tap {
+		i := at[d]*a.Strides[d] + tap[d]*a.RhsDilation[d] - a.Padding[d][0]
+		if i < 0 || i%a.LhsDilation[d] != 0 || i/a.LhsDilation[d] >= extents[d] {
+			return -1
+		}
+		from += i / a.LhsDilation[d] * strides[d]
+	}
+	return from
 }
