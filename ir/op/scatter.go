@@ -24,8 +24,8 @@ type ScatterAttr struct {
 }
 
 // Scatter is x with windows at computed places combined with updates (StableHLO scatter). x and updates are of one dtype, indices are
-// integers. Elements of updates that fall outside x are dropped. Floats below f32 accumulate in f32. Of several updates of kind set to
-// one element any may win.
+// integers. A window that does not lie within x is dropped whole: so does XLA, where the specification drops only the elements outside.
+// Floats below f32 accumulate in f32. Of several updates of kind set to one element any may win.
 var Scatter = define(Def[ScatterAttr]{
 	Name: "scatter", Doc: "Combines windows of a tensor at computed places with updates.", Args: "x indices updates",
 	Infer: inferScatter, Lower: lowerScatter, Eval: evalScatter,
@@ -143,15 +143,18 @@ func scatterPairs(x tensor.Type, ids *tensor.Tensor, u tensor.Type, a ScatterAtt
 	strides := tensor.Strides(x.Dims)
 	out := make([]int64, 0, u.Elements())
 	at, start := make([]int64, len(batch)), make([]int64, x.Rank())
+	extent := pick(u.Dims, a.UpdateWindowDims)
 	walk(u.Dims, func(ix []int64) {
 		for i, d := range batch {
 			at[i] = ix[d]
 		}
 		p.at(at, start)
 		for i, d := range a.UpdateWindowDims {
-			if start[window[i]] < x.Dims[window[i]] { // no overflow
-				start[window[i]] += ix[d]
+			if s := start[window[i]]; s < 0 || s > x.Dims[window[i]]-extent[i] {
+				out = append(out, -1)
+				return
 			}
+			start[window[i]] += ix[d]
 		}
 		to := int64(0)
 		for d, s := range start {
