@@ -28,6 +28,7 @@ var Attention = define(Def[AttentionAttr]{
 	},
 })
 
+// inferAttention checks q, k and v in 1 to 6, the scale in 7, the mask in 8 and 9.
 func inferAttention(in []tensor.Type, a AttentionAttr) ([]tensor.Type, error) {
 	q, k, v := in[0], in[1], in[2]
 	for i, t := range in[:3] {
@@ -139,6 +140,7 @@ func causal(b *ir.Builder, group, l int64, folded []int64) *ir.Value {
 	return BroadcastTo(b, reshape(b, past, group*l, folded[3]), folded)
 }
 
+// evalAttention works row by row of scores in float64. Only the probabilities are rounded to the dtype, as the decomposition does.
 func evalAttention(in []*tensor.Tensor, a AttentionAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	q, k, v, t := in[0], in[1], in[2], out[0]
 	qv, kv, vv := q.Floats(), k.Floats(), v.Floats()

@@ -25,6 +25,7 @@ var Broadcast = define(Def[BroadcastAttr]{
 	Cost: func(*ir.Node, BroadcastAttr) ir.Cost { return ir.Cost{} },
 })
 
+// inferBroadcast checks the length of Dims in 1, their order in 2 and every extent in 3.
 func inferBroadcast(in []tensor.Type, a BroadcastAttr) ([]tensor.Type, error) {
 	x := in[0]
 	if len(a.Dims) != x.Rank() {
@@ -41,6 +42,7 @@ func inferBroadcast(in []tensor.Type, a BroadcastAttr) ([]tensor.Type, error) {
 	return one(x.WithDims(a.Shape...))
 }
 
+// evalBroadcast reads x with stride 0 along what repeats.
 func evalBroadcast(in []*tensor.Tensor, a BroadcastAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x := in[0]
 	xs := tensor.Strides(x.Dims)

@@ -34,6 +34,7 @@ var Compare = define(Def[CompareAttr]{
 	Infer:  inferCompare, Lower: lowerCompare, Eval: evalCompare,
 })
 
+// inferCompare checks the word in 1, equal types in 2 and the order of complex numbers in 3.
 func inferCompare(in []tensor.Type, a CompareAttr) ([]tensor.Type, error) {
 	switch a.Dir {
 	case EQ, NE:
@@ -69,6 +70,7 @@ func emitCompare(e ir.Emitter, dir CompareDir, x, y ir.Ref) ir.Ref {
 	}, Out: []tensor.Type{x.Type.WithDType(tensor.Bool)}})[0]
 }
 
+// evalCompare compares in a type that holds every element exactly.
 func evalCompare(in []*tensor.Tensor, a CompareAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x, y := in[0], in[1]
 	z := tensor.Zeros(out[0])
@@ -90,6 +92,7 @@ func evalCompare(in []*tensor.Tensor, a CompareAttr, out []tensor.Type) ([]*tens
 	return result(z)
 }
 
+// compareInto writes 1 where the comparison holds. Go compares NaN as IEEE 754 does.
 func compareInto[T cmp.Ordered](z []byte, x, y []T, dir CompareDir) {
 	for i := range z {
 		var is bool

@@ -24,6 +24,7 @@ var Concat = define(Def[ConcatAttr]{
 	Cost: noCost[ConcatAttr],
 })
 
+// inferConcat checks that there is an argument in 1, the axis in 2, dtypes and ranks in 3 and the other extents in 4.
 func inferConcat(in []tensor.Type, a ConcatAttr) ([]tensor.Type, error) {
 	if len(in) == 0 {
 		return nil, fail(1, "no arguments, wanted one or more")
@@ -47,6 +48,7 @@ func inferConcat(in []tensor.Type, a ConcatAttr) ([]tensor.Type, error) {
 	return one(x.WithDims(with(x.Dims, a.Axis, total)...))
 }
 
+// evalConcat copies whole runs of bytes: what lies at and behind the axis is contiguous in every argument.
 func evalConcat(in []*tensor.Tensor, a ConcatAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	y := tensor.Zeros(out[0])
 	rows := product(y.Dims[:a.Axis])

@@ -29,6 +29,7 @@ var Conv = define(Def[ConvAttr]{
 	},
 })
 
+// inferConv checks the arguments in 1 and 2, lengths in 3, channels and groups in 4 and 5, and each spatial dimension in 6 to 9.
 func inferConv(in []tensor.Type, a ConvAttr) ([]tensor.Type, error) {
 	x, w := in[0], in[1]
 	if x.DType != w.DType || !numbers.has(x.DType) {
@@ -85,6 +86,7 @@ func dilated(n, dilation int64) int64 {
 	return (n-1)*dilation + 1
 }
 
+// lowerConv names the dimensions as torch has them: batch, feature, spatial; output, input, spatial. XLA chooses its own layouts.
 func lowerConv(e ir.Emitter, n *ir.Node, a ConvAttr) []ir.Ref {
 	spatial := ""
 	for i := range a.Strides {
@@ -109,6 +111,7 @@ func lowerConv(e ir.Emitter, n *ir.Node, a ConvAttr) []ir.Ref {
 	return e.Emit(ir.HLO{Name: "stablehlo.convolution", Args: refs(e, n), Attrs: attrs, Out: []tensor.Type{n.Outs[0].Type}})
 }
 
+// evalConv sums in float64, complex128 or wrapping int64.
 func evalConv(in []*tensor.Tensor, a ConvAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x, w, t := in[0], in[1], out[0]
 	switch {

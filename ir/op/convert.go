@@ -38,6 +38,7 @@ var Convert = define(Def[ConvertAttr]{
 	Eval: evalConvert,
 })
 
+// evalConvert goes through int64 between integers and through float64 otherwise, where neither loses a bit of the argument.
 func evalConvert(in []*tensor.Tensor, a ConvertAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x, t := in[0], out[0]
 	switch from := x.DType; {

@@ -44,6 +44,7 @@ func decomposeCumSum(b *ir.Builder, n *ir.Node, a CumSumAttr) []*ir.Value {
 	return []*ir.Value{Cast(b, x, t.DType)}
 }
 
+// evalCumSum walks every line once; in reverse it walks the steps backwards.
 func evalCumSum(in []*tensor.Tensor, a CumSumAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x, t := in[0], out[0]
 	axis := []int64{a.Axis}
@@ -60,6 +61,7 @@ func evalCumSum(in []*tensor.Tensor, a CumSumAttr, out []tensor.Type) ([]*tensor
 	return result(tensor.FromInts(t, runningSum(x.Ints(), rows, steps)))
 }
 
+// runningSum sums in place from each of rows along steps.
 func runningSum[T int64 | float64 | complex128](x []T, rows, steps []int64) []T {
 	for _, r := range rows {
 		var sum T

@@ -42,6 +42,7 @@ func free(rank int, lists ...[]int64) []int64 {
 	return out
 }
 
+// inferDot checks dtypes in 1, 6 and 7, the dimension lists in 3 and 4, and extents in 2 and 5.
 func inferDot(in []tensor.Type, a DotAttr) ([]tensor.Type, error) {
 	l, r := in[0], in[1]
 	if l.DType != r.DType {
@@ -96,6 +97,7 @@ func inferDot(in []tensor.Type, a DotAttr) ([]tensor.Type, error) {
 	return one(tensor.Make(out, dims...))
 }
 
+// lowerDot leaves empty lists out of the attribute, as its printed form does.
 func lowerDot(e ir.Emitter, n *ir.Node, a DotAttr) []ir.Ref {
 	lb, rb := sides(a.Batch)
 	lc, rc := sides(a.Contract)
@@ -119,6 +121,7 @@ const highestPrecision = "precision_config = [#stablehlo<precision HIGHEST>, #st
 // list is such as "[1, 2]".
 func list(v []int64) string { return strings.ReplaceAll(fmt.Sprint(v), " ", ", ") }
 
+// evalDot sums in float64, complex128 or wrapping int64 and rounds to the result dtype once.
 func evalDot(in []*tensor.Tensor, a DotAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	l, r := in[0], in[1]
 	lb, rb := sides(a.Batch)
@@ -138,6 +141,7 @@ func evalDot(in []*tensor.Tensor, a DotAttr, out []tensor.Type) ([]*tensor.Tenso
 	return result(tensor.FromInts(out[0], contract(l.Ints(), r.Ints(), lB, rB, lF, rF, lC, rC)))
 }
 
+// contract multiplies for each batch offset all free positions of both sides over the contracted ones.
 func contract[T int64 | float64 | complex128](x, y []T, lB, rB, lF, rF, lC, rC []int64) []T {
 	z := make([]T, 0, len(lB)*len(lF)*len(rF))
 	k := len(lC)
@@ -198,6 +202,7 @@ func offsets(dims, over []int64) []int64 {
 	return out
 }
 
+// costDot counts a multiplication and an addition for every product.
 func costDot(n *ir.Node, a DotAttr) ir.Cost {
 	lc, _ := sides(a.Contract)
 	k := int64(1)

@@ -14,6 +14,7 @@ var DynamicUpdateSlice = definePlain(Def[None]{
 	Cost: func(n *ir.Node, _ None) ir.Cost { return ir.Cost{Bytes: 2 * n.Args[1].Type.Bytes()} },
 })
 
+// inferDynamicUpdateSlice checks the update in 1 and 2, the starts in 3 and 4.
 func inferDynamicUpdateSlice(in []tensor.Type, _ None) ([]tensor.Type, error) {
 	x, u, starts := in[0], in[1], in[2:]
 	if u.DType != x.DType || u.Rank() != x.Rank() {
@@ -35,6 +36,7 @@ func inferDynamicUpdateSlice(in []tensor.Type, _ None) ([]tensor.Type, error) {
 	return one(x)
 }
 
+// evalDynamicUpdateSlice writes into a copy of x.
 func evalDynamicUpdateSlice(in []*tensor.Tensor, _ None, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x, u := in[0], in[1]
 	strides := tensor.Strides(x.Dims)

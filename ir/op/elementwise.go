@@ -29,6 +29,7 @@ func (d domain) has(t tensor.DType) bool {
 	}
 }
 
+// String is such as "integer or float".
 func (d domain) String() string {
 	s := ""
 	for i, name := range []string{"bool", "integer", "float", "complex"} {
@@ -82,6 +83,7 @@ type scalar2 struct {
 	c func(x, y complex128) complex128
 }
 
+// eval is the evaluator of a binary elementwise operator of equal types.
 func (s scalar2) eval(in []*tensor.Tensor, _ None, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x, y, t := in[0], in[1], out[0]
 	switch {
@@ -120,6 +122,7 @@ type scalar1 struct {
 	c func(x complex128) complex128
 }
 
+// eval is the evaluator of a unary elementwise operator that keeps the type.
 func (s scalar1) eval(in []*tensor.Tensor, _ None, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x, t := in[0], out[0]
 	switch {

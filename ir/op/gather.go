@@ -29,6 +29,7 @@ var Gather = define(Def[GatherAttr]{
 	},
 })
 
+// inferGather checks indices in 1 to 6, slices in 11 to 14 and the result's dimensions in 15.
 func inferGather(in []tensor.Type, a GatherAttr) ([]tensor.Type, error) {
 	x, ids := in[0], in[1]
 	batch, err := checkIndices(x, ids, a.StartIndexMap, a.OperandBatchingDims, a.StartIndicesBatchingDims, a.IndexVectorDim)
@@ -104,6 +105,7 @@ func lowerGather(e ir.Emitter, n *ir.Node, a GatherAttr) []ir.Ref {
 		Attrs: []string{numbers, "indices_are_sorted = false", "slice_sizes = " + i64Array(a.SliceSizes)}, Out: []tensor.Type{n.Outs[0].Type}})
 }
 
+// evalGather copies, for every index, the elements of one slice: their offsets from the slice's start are the same for all.
 func evalGather(in []*tensor.Tensor, a GatherAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x, y := in[0], tensor.Zeros(out[0])
 	p := newPlaces(in[1], a.StartIndexMap, a.OperandBatchingDims, a.StartIndicesBatchingDims, a.IndexVectorDim)
@@ -157,6 +159,7 @@ type places struct {
 	saturated bool    // indices are unsigned 64-bit
 }
 
+// newPlaces reads all indices; vector and the lists are as in GatherAttr.
 func newPlaces(ids *tensor.Tensor, indexMap, xBatch, idsBatch []int64, vector int64) *places {
 	strides := tensor.Strides(ids.Dims)
 	batch := free(ids.Rank(), []int64{vector})

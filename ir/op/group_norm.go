@@ -21,6 +21,7 @@ var GroupNorm = define(Def[GroupNormAttr]{
 	Cost: func(n *ir.Node, _ GroupNormAttr) ir.Cost { return ir.Cost{Flops: 8 * n.Outs[0].Type.Elements()} },
 })
 
+// inferGroupNorm checks rank and groups in 1 and 2, dtypes in 3 and the channels' vectors in 4.
 func inferGroupNorm(in []tensor.Type, a GroupNormAttr) ([]tensor.Type, error) {
 	x := in[0]
 	if x.Rank() < 2 {
@@ -57,6 +58,7 @@ func decomposeGroupNorm(b *ir.Builder, n *ir.Node, a GroupNormAttr) []*ir.Value 
 	return []*ir.Value{Cast(b, y, t.DType)}
 }
 
+// evalGroupNorm relies on the order of elements: a group is a contiguous run, and so is a channel's plane.
 func evalGroupNorm(in []*tensor.Tensor, a GroupNormAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	v, t := in[0].Floats(), out[0]
 	for row := range chunks(v, int(product(t.Dims[1:])/a.Groups)) {

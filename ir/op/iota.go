@@ -39,6 +39,7 @@ var Iota = define(Def[IotaAttr]{
 	Cost: noCost[IotaAttr],
 })
 
+// emitIota emits a count along axis.
 func emitIota(e ir.Emitter, t tensor.Type, axis int64) ir.Ref {
 	return e.Emit(ir.HLO{Name: "stablehlo.iota", Attrs: []string{fmt.Sprintf("iota_dimension = %d : i64", axis)}, Out: []tensor.Type{t}})[0]
 }

@@ -15,6 +15,7 @@ var Linear = definePlain(Def[None]{
 	},
 })
 
+// inferLinear checks dtype and ranks in 1 and 2, w in 3 and 4, b in 5.
 func inferLinear(in []tensor.Type, _ None) ([]tensor.Type, error) {
 	x, w := in[0], in[1]
 	switch {
@@ -32,6 +33,7 @@ func inferLinear(in []tensor.Type, _ None) ([]tensor.Type, error) {
 	return one(x.WithDims(with(x.Dims, int64(x.Rank()-1), w.Dims[0])...))
 }
 
+// decomposeLinear keeps the product in f32 until the bias is added; without a bias the product is rounded by itself.
 func decomposeLinear(b *ir.Builder, n *ir.Node, _ None) []*ir.Value {
 	x, w, out := n.Args[0], n.Args[1], n.Outs[0].Type
 	dot := DotAttr{Contract: [][]int64{{int64(x.Type.Rank() - 1)}, {1}}}
@@ -46,6 +48,7 @@ func decomposeLinear(b *ir.Builder, n *ir.Node, _ None) []*ir.Value {
 	return []*ir.Value{Cast(b, Add.Make(b, y, bias), out.DType)}
 }
 
+// evalLinear sums in float64, complex128 or wrapping int64.
 func evalLinear(in []*tensor.Tensor, _ None, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x, w, t := in[0], in[1], out[0]
 	switch {
@@ -57,6 +60,7 @@ func evalLinear(in []*tensor.Tensor, _ None, out []tensor.Type) ([]*tensor.Tenso
 	return result(tensor.FromInts(t, matmulT(x.Ints(), w.Ints(), bias(in, (*tensor.Tensor).Ints), x.Dims, w.Dims)))
 }
 
+// bias reads the third argument, nil without one.
 func bias[T any](in []*tensor.Tensor, read func(*tensor.Tensor) []T) []T {
 	if len(in) < 3 {
 		return nil

@@ -69,10 +69,12 @@ func Lookup(name string) (*ir.Op, bool) {
 	return nil, false
 }
 
+// define makes the operator of an attribute struct.
 func define[A any](d Def[A]) Kind[A] {
 	return Kind[A]{newOp(d, reflect.TypeFor[A](), func(attr any) A { return attr.(A) })}
 }
 
+// definePlain makes an operator without attributes: its nodes carry a nil Attr.
 func definePlain(d Def[None]) Plain {
 	return Plain{newOp(d, nil, func(any) None { return None{} })}
 }
@@ -98,6 +100,7 @@ func newOp[A any](d Def[A], attr reflect.Type, cast func(any) A) *ir.Op {
 	return o
 }
 
+// parseArgs reads Def.Args.
 func parseArgs(s string) []ir.Arg {
 	var out []ir.Arg
 	for _, f := range strings.Fields(s) {

@@ -24,6 +24,7 @@ var Pad = define(Def[PadAttr]{
 	Cost: noCost[PadAttr],
 })
 
+// inferPad checks the value in 1, lengths in 2 and each dimension in 3 to 5.
 func inferPad(in []tensor.Type, a PadAttr) ([]tensor.Type, error) {
 	x, v := in[0], in[1]
 	if !v.Equal(tensor.Make(x.DType)) {
@@ -49,6 +50,7 @@ func inferPad(in []tensor.Type, a PadAttr) ([]tensor.Type, error) {
 	return one(x.WithDims(dims...))
 }
 
+// evalPad fills the result with the value and puts every element of x that is not cropped in its place.
 func evalPad(in []*tensor.Tensor, a PadAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x := in[0]
 	y := strided(in[1], out[0], 0, make([]int64, out[0].Rank()))

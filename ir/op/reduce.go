@@ -66,6 +66,7 @@ func bound(d tensor.DType, largest bool) *tensor.Tensor {
 	return tensor.ScalarInt(d, lo)
 }
 
+// inferReduce checks the kind in 1, its dtypes in 2 and the axes in 3.
 func inferReduce(in []tensor.Type, a ReduceAttr) ([]tensor.Type, error) {
 	x := in[0]
 	r, ok := reducers[a.Kind]
@@ -118,6 +119,7 @@ func emitConvert(e ir.Emitter, x ir.Ref, d tensor.DType) ir.Ref {
 	return e.Emit(ir.HLO{Name: "stablehlo.convert", Args: []ir.Ref{x}, Out: []tensor.Type{x.Type.WithDType(d)}})[0]
 }
 
+// evalReduce combines in float64, complex128 or int64 and rounds once.
 func evalReduce(in []*tensor.Tensor, a ReduceAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x := in[0]
 	r := reducers[a.Kind]
@@ -136,6 +138,7 @@ func evalReduce(in []*tensor.Tensor, a ReduceAttr, out []tensor.Type) ([]*tensor
 	return result(tensor.FromInts(out[0], fold(x.Ints(), init.Ints()[0], outer, inner, r.fn.i)))
 }
 
+// fold combines, for each of outer, the elements at the inner offsets, in order.
 func fold[T any](x []T, init T, outer, inner []int64, f func(a, b T) T) []T {
 	out := make([]T, len(outer))
 	for i, o := range outer {

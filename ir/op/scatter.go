@@ -38,6 +38,7 @@ var Scatter = define(Def[ScatterAttr]{
 	},
 })
 
+// inferScatter checks indices in 1 to 6, the kind in 11 and 12, and updates and windows in 13 to 17.
 func inferScatter(in []tensor.Type, a ScatterAttr) ([]tensor.Type, error) {
 	x, ids, u := in[0], in[1], in[2]
 	batch, err := checkIndices(x, ids, a.ScatterDimsToOperandDims, a.InputBatchingDims, a.ScatterIndicesBatchingDims, a.IndexVectorDim)
@@ -78,6 +79,7 @@ func inferScatter(in []tensor.Type, a ScatterAttr) ([]tensor.Type, error) {
 	return one(x)
 }
 
+// lowerScatter widens what adds or multiplies below f32; kinds that only move or choose stay in place, such as a cache's update.
 func lowerScatter(e ir.Emitter, n *ir.Node, a ScatterAttr) []ir.Ref {
 	x, ids, u := e.Value(n.Args[0]), e.Value(n.Args[1]), e.Value(n.Args[2])
 	acc := x.Type.DType
@@ -101,6 +103,7 @@ func lowerScatter(e ir.Emitter, n *ir.Node, a ScatterAttr) []ir.Ref {
 	return []ir.Ref{emitConvert(e, y, n.Outs[0].Type.DType)}
 }
 
+// evalScatter applies updates in row-major order.
 func evalScatter(in []*tensor.Tensor, a ScatterAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x, u, t := in[0], in[2], out[0]
 	pairs := scatterPairs(x.Type, in[1], u.Type, a)
@@ -127,6 +130,7 @@ func evalScatter(in []*tensor.Tensor, a ScatterAttr, out []tensor.Type) ([]*tens
 	return result(tensor.FromInts(t, combine(x.Ints(), u.Ints(), pairs, fn.i)))
 }
 
+// combine applies f to x in place; pairs gives for each element of u its partner in x, or -1.
 func combine[T any](x, u []T, pairs []int64, f func(a, b T) T) []T {
 	for from, to := range pairs {
 		if to >= 0 {

@@ -32,6 +32,7 @@ var Slice = define(Def[SliceAttr]{
 	Cost: func(n *ir.Node, _ SliceAttr) ir.Cost { return ir.Cost{Bytes: 2 * n.Outs[0].Type.Bytes()} },
 })
 
+// inferSlice checks lengths in 1, bounds in 2 and strides in 3.
 func inferSlice(in []tensor.Type, a SliceAttr) ([]tensor.Type, error) {
 	x := in[0]
 	if len(a.Start) != x.Rank() || len(a.Limit) != x.Rank() || len(a.Stride) != x.Rank() {

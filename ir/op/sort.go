@@ -29,8 +29,10 @@ var Sort = define(Def[SortAttr]{
 	},
 })
 
+// keys is the number of arguments that are compared.
 func (a SortAttr) keys() int64 { return max(a.Keys, 1) }
 
+// inferSort checks arguments and axis in 1 and 2, keys in 3 and 5, and equal shapes in 4.
 func inferSort(in []tensor.Type, a SortAttr) ([]tensor.Type, error) {
 	if len(in) == 0 {
 		return nil, fail(1, "no arguments, wanted one or more")
@@ -52,6 +54,7 @@ func inferSort(in []tensor.Type, a SortAttr) ([]tensor.Type, error) {
 	return slices.Clone(in), nil
 }
 
+// lowerSort writes the comparison out in the region, NaN included: a total order of bits would part zeros of both signs.
 func lowerSort(e ir.Emitter, n *ir.Node, a SortAttr) []ir.Ref {
 	var params, out []tensor.Type
 	for _, v := range n.Args {
@@ -100,6 +103,7 @@ func emitNot(e ir.Emitter, x ir.Ref) ir.Ref {
 	return e.Emit(ir.HLO{Name: "stablehlo.not", Args: []ir.Ref{x}, Out: []tensor.Type{x.Type}})[0]
 }
 
+// evalSort sorts places, always stably, and moves all arguments by them.
 func evalSort(in []*tensor.Tensor, a SortAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	dims := in[0].Dims
 	var keys []func(i, j int64) int // compare elements i and j

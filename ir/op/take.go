@@ -36,10 +36,12 @@ var Take = define(Def[TakeAttr]{
 	},
 })
 
+// inferTake gives the result type; the callers have checked.
 func inferTake(x, ids tensor.Type, axis int64) ([]tensor.Type, error) {
 	return one(x.WithDims(slices.Concat(x.Dims[:axis], ids.Dims, x.Dims[axis+1:])...))
 }
 
+// decomposeTake is a gather of slices of extent 1 along axis.
 func decomposeTake(b *ir.Builder, n *ir.Node, axis int64) []*ir.Value {
 	x, ids, out := n.Args[0], n.Args[1], n.Outs[0].Type
 	if x.Type.Dims[axis] == 0 { // a gather has no slice of size 1 to take; the result is empty
@@ -55,6 +57,7 @@ func decomposeTake(b *ir.Builder, n *ir.Node, axis int64) []*ir.Value {
 	}, x, ids)}
 }
 
+// take copies runs of bytes: what lies behind the axis is contiguous.
 func take(x, ids *tensor.Tensor, axis int64, t tensor.Type) *tensor.Tensor {
 	y := tensor.Zeros(t)
 	inner := product(x.Dims[axis+1:]) * int64(x.DType.Size()) // bytes

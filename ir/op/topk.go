@@ -36,6 +36,7 @@ var TopK = define(Def[TopKAttr]{
 	Cost: func(n *ir.Node, _ TopKAttr) ir.Cost { return ir.Cost{Flops: n.Args[0].Type.Elements()} },
 })
 
+// decomposeTopK sorts the whole axis stably with a count as payload, so that ties keep the lower index first.
 func decomposeTopK(b *ir.Builder, n *ir.Node, a TopKAttr) []*ir.Value {
 	x := n.Args[0]
 	// i32 indices: TPU sorts 64-bit payloads as pairs of 32-bit ones. An axis beyond 2^31 does not fit a chip.
@@ -49,6 +50,7 @@ func decomposeTopK(b *ir.Builder, n *ir.Node, a TopKAttr) []*ir.Value {
 	return []*ir.Value{Slice.Make(b, cut, sorted[0]), Cast(b, Slice.Make(b, cut, sorted[1]), tensor.I64)}
 }
 
+// evalTopK orders places by element, then by index.
 func evalTopK(in []*tensor.Tensor, a TopKAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x, values := in[0], tensor.Zeros(out[0])
 	less, size := comparer(x), int64(x.DType.Size())
