@@ -28,8 +28,9 @@ func readmeCommands(t *testing.T) map[string]string {
 
 // TestReadme runs the README's commands to the letter as a newcomer does: a fresh copy of the project, an empty home, no caches.
 func TestReadme(t *testing.T) {
-	requireOrSkip(t, "cpu")
-	requireOrSkip(t, "tpu")
+	if !required("cpu") || !required("tpu") {
+		t.Skip("left out: downloads everything anew; TPUC_REQUIRE=cpu,tpu runs it")
+	}
 	commands := readmeCommands(t)
 	dir := copyProject(t)
 	home := t.TempDir()
@@ -88,15 +89,4 @@ func copyProject(t *testing.T) string {
 		require.NoError(t, os.WriteFile(to, data, 0o644))
 	}
 	return dir
-}
-
-// requireOrSkip skips a test that needs the plugin of a kind, unless TPUC_REQUIRE names it: then nothing may be left out.
-func requireOrSkip(t *testing.T, kind string) {
-	t.Helper()
-	for _, k := range strings.Split(os.Getenv("TPUC_REQUIRE"), ",") {
-		if k == kind {
-			return
-		}
-	}
-	t.Skipf("left out: needs the %s plugin; set TPUC_REQUIRE=cpu,tpu to run it", kind)
 }
