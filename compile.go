@@ -2,6 +2,7 @@ package tpuc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -40,6 +41,7 @@ type CompileOptions struct {
 	Target       chip.Target
 	Shapes       Shapes
 	Output       string             // file to write; empty: nothing is written
+	Text         io.Writer          // gets the text that an early phase leaves where Output is empty; may be nil
 	To           string             // last phase to run; empty: PhasePack
 	DumpDir      string             // folder for the text after import, every pass and lowering; empty: nowhere
 	CrashDir     string             // folder for reproducers of crashes; empty: the present one
@@ -47,7 +49,7 @@ type CompileOptions struct {
 	Timeout      time.Duration      // of the plugin's compile; 0: none
 	Plugin       plugin.Options     // where the plugin is looked for
 	Verify       bool               // check the module after every pass
-	Notify       func(phase string) // told when a phase begins; may be nil
+	Notify       func(phase string) // told when a phase begins, and on other goroutines of the child's: compile/load, compile/compile, ...; may be nil
 	Exe          string             // program that can be a compile child; empty: this one
 }
 
@@ -57,25 +59,33 @@ func Compile(ctx context.Context, path string, o CompileOptions) (*Report, error
 	if err != nil {
 		return nil, err
 	}
-	defer func() { c.model.Close() }()
+	err = c.run(ctx)
+	if err := errors.Join(err, c.model.Close()); err != nil {
+		return nil, err
+	}
+	return c.report, nil
+}
+
+// run takes the model through the phases. The model stays open.
+func (c *compilation) run(ctx context.Context) error {
 	for _, step := range []struct {
 		phase string
 		run   func(context.Context) error
 	}{{PhaseImport, c.load}, {PhaseSimplify, c.simplify}, {PhaseLower, c.lower}, {PhaseCompile, c.compile}, {PhasePack, c.pack}} {
-		if o.Notify != nil {
-			o.Notify(step.phase)
+		if c.o.Notify != nil {
+			c.o.Notify(step.phase)
 		}
 		watch := startWatch()
 		err := step.run(ctx)
 		c.report.Phases = append(c.report.Phases, watch.stop(step.phase))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if step.phase == o.To {
+		if step.phase == c.o.To {
 			break
 		}
 	}
-	return c.report, nil
+	return nil
 }
 
 // compilation is one run of Compile.
@@ -110,11 +120,7 @@ func (c *compilation) load(ctx context.Context) error {
 }
 
 func (c *compilation) simplify(ctx context.Context) error {
-	crash := c.o.CrashDir
-	if crash == "" {
-		crash = "."
-	}
-	r, err := passes.Run(ctx, c.model.Module, passes.Options{DumpDir: c.o.DumpDir, CrashDir: crash, Verify: c.o.Verify})
+	r, err := passes.Run(ctx, c.model.Module, passes.Options{DumpDir: c.o.DumpDir, CrashDir: crashDir(c.o.CrashDir), Verify: c.o.Verify})
 	if err != nil {
 		return err
 	}
@@ -150,7 +156,7 @@ func (c *compilation) compile(ctx context.Context) error {
 	}
 	c.result, err = tpu.Compile(ctx, tpu.Request{
 		Program: c.program.Text, PluginPath: c.plugin.Path, Target: tpu.TargetOf(c.o.Target),
-		Timeout: c.o.Timeout, CrashDir: c.o.CrashDir, Exe: c.o.Exe,
+		Timeout: c.o.Timeout, CrashDir: crashDir(c.o.CrashDir), Exe: c.o.Exe, OnPhase: onPhase(c.o.Notify),
 	})
 	if err != nil {
 		return err
@@ -192,11 +198,33 @@ func (c *compilation) pack(context.Context) error {
 
 // leave writes what a phase leaves, where the compile ends with it.
 func (c *compilation) leave(phase string, data func() []byte) error {
-	if c.o.To != phase || c.o.Output == "" {
+	switch {
+	case c.o.To != phase:
+		return nil
+	case c.o.Output == "" && c.o.Text != nil:
+		_, err := c.o.Text.Write(data())
+		return err
+	case c.o.Output == "":
 		return nil
 	}
 	c.report.Output = c.o.Output
 	return writeFile(c.o.Output, data())
+}
+
+// crashDir is where reproducers go: the present folder unless the user names one.
+func crashDir(dir string) string {
+	if dir == "" {
+		return "."
+	}
+	return dir
+}
+
+// onPhase passes the child's phases on as parts of the compile's.
+func onPhase(notify func(string)) func(tpu.Phase) {
+	if notify == nil {
+		return nil
+	}
+	return func(p tpu.Phase) { notify(PhaseCompile + "/" + string(p)) }
 }
 
 func writeFile(path string, data []byte) error {
@@ -252,7 +280,7 @@ func (c *compilation) artifact() (artifact.Manifest, artifact.Contents, error) {
 		if err != nil {
 			return m, artifact.Contents{}, err
 		}
-		m.Checkpoint = &artifact.File{Name: filepath.Base(c.path), Size: st.Size()}
+		m.Checkpoint = &artifact.Source{Name: filepath.Base(c.path), Size: st.Size(), Identity: c.model.program.Weights().Identity()}
 	}
 	load := func(kind string) func(int) (*tensor.Tensor, error) {
 		return func(i int) (*tensor.Tensor, error) { return c.contents(args[kind][i]) }

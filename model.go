@@ -47,7 +47,7 @@ const maxText = 256 << 20
 
 // Load opens the model at path: a torch.export archive (.pt2, .pt2.gz) or a module in textual form (.tpu).
 func Load(ctx context.Context, path string, shapes Shapes) (*Model, error) {
-	m := &Model{Name: modelName(path)}
+	m := &Model{Name: ModelName(path)}
 	if strings.HasSuffix(path, ".tpu") {
 		return m, m.loadText(path, shapes)
 	}
@@ -140,8 +140,8 @@ func ports(leaves []pt2.BoundLeaf) []Port {
 	return out
 }
 
-// modelName is the base name without the extensions of models.
-func modelName(path string) string {
+// ModelName is the base name of a model's file without the extensions of models.
+func ModelName(path string) string {
 	name := filepath.Base(path)
 	for _, ext := range []string{".gz", ".pt2", ".tpu"} {
 		name = strings.TrimSuffix(name, ext)

@@ -34,6 +34,7 @@ type Report struct {
 	Program    int              `json:"program_bytes,omitempty"`
 	Executable int              `json:"executable_bytes,omitempty"`
 	Output     string           `json:"output,omitempty"` // file written
+	Log        string           `json:"-"`                // what the plugin printed, cut in the middle when long
 }
 
 // PhaseTime is the cost of a phase in seconds. CPU is this process's, a plugin's compile apart.
@@ -95,7 +96,7 @@ func (r *Report) arguments(p *lower.Program, m *ir.Module) {
 func (r *Report) compiled(p *plugin.Plugin, res *tpu.Result) {
 	r.Plugin = strings.TrimSpace(p.Name + " " + p.Version)
 	r.Memory = memory(res)
-	r.Executable = len(res.Executable)
+	r.Executable, r.Log = len(res.Executable), res.Log
 	u := res.Usage
 	r.PluginTime = &PluginTime{u.Wall.Seconds(), u.CPU.Seconds(), u.Compile.Seconds()}
 }

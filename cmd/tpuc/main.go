@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -44,13 +45,27 @@ func run(args []string) (code int) {
 	}()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	root := newRoot()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "tpuc: %v\n", err)
+		explain(err)
 	}
 	return exitStatus(err)
+}
+
+// explain shows what is known of a failed plugin or a bug beyond the message.
+func explain(err error) {
+	var compile *tpu.CompileError
+	if errors.As(err, &compile) && strings.TrimSpace(compile.Log) != "" {
+		fmt.Fprintf(os.Stderr, "the plugin printed:\n%s\n", indent(tail(compile.Log)))
+	}
+	var bug *diag.Bug
+	if errors.As(err, &bug) {
+		fmt.Fprintf(os.Stderr, "This is a bug in tpuc, at:\n%s\n", indent(bug.Stack))
+	}
 }
 
 // exitStatus classifies an error.
@@ -76,7 +91,9 @@ func exitStatus(err error) int {
 // usageError is a fault of the command line.
 type usageError struct{ err error }
 
-func (e *usageError) Error() string { return e.err.Error() + "\nrun it with --help to see how it is used" }
+func (e *usageError) Error() string {
+	return e.err.Error() + "\nrun it with --help to see how it is used"
+}
 func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
@@ -94,11 +111,18 @@ Exit status: 0 ok; 1 the input is at fault; 2 usage; 3 numbers differ from the e
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q", args[0])
+			if len(args) == 0 {
+				return c.Help()
 			}
-			return c.Help()
+			var verbs []string
+			for _, v := range c.Commands() {
+				if v.IsAvailableCommand() {
+					verbs = append(verbs, v.Name())
+				}
+			}
+			return oneOf("command", args[0], verbs)
 		},
+		Args: cobra.ArbitraryArgs, // an unknown command is an argument of this one
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(newCompile(), newRun(), newInspect(), newOpt(), newEval(), newList(), newDoctor())

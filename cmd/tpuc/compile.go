@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tpuc"
+)
+
+// textPhases leave text, which goes to standard output unless a file is named.
+var textPhases = []string{tpuc.PhaseImport, tpuc.PhaseSimplify, tpuc.PhaseLower}
+
+func newCompile() *cobra.Command {
+	f := &compileFlags{}
+	var o tpuc.CompileOptions
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "compile MODEL",
+		Short: "Compile a model into an artifact",
+		Long: `Compile a model into an artifact (.tpuc) that runs without Python and without compiling.
+
+MODEL is an archive that torch.export.save wrote (.pt2, .pt2.gz), or a module in tpuc's textual form (.tpu).
+No TPU is needed to compile for one. Unless --embed-weights is given the artifact names the model's file and
+reads the weights from there when it is opened: keep both in one folder, or give tpuc run --weights.`,
+		Example: `  tpuc compile model.pt2 -o model.tpuc
+  tpuc compile model.pt2 --target v6e:1x1 --dim input_ids.1=512 --embed-weights
+  tpuc compile model.pt2 --to lower | less
+  tpuc compile model.pt2 --dump stages`,
+		Args: argCount(1, "one MODEL"),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if o.Shapes.Dims, err = parseDims(f.dims); err != nil {
+				return err
+			}
+			if o.Target, err = f.parseTarget(); err != nil {
+				return err
+			}
+			if err := checkOutput(&o, args[0], asJSON); err != nil {
+				return err
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			return runCompile(c, args[0], f, o, asJSON)
+		},
+	}
+	f.add(c)
+	c.Flags().StringVarP(&o.Output, "output", "o", "", "file to write (default: the model's name with .tpuc, in the present folder); - is standard output for text")
+	c.Flags().StringVar(&o.To, "to", tpuc.PhasePack, "stop after this phase and write what it leaves: "+strings.Join(tpuc.Phases, ", "))
+	c.Flags().StringVar(&o.DumpDir, "dump", "", "write the text after import, every pass and lowering into this folder")
+	c.Flags().BoolVar(&o.EmbedWeights, "embed-weights", false, "put the weights into the artifact")
+	addJSON(c, &asJSON)
+	complete(c, "to", func() []string { return tpuc.Phases })
+	return c
+}
+
+// checkOutput finds out where to write.
+func checkOutput(o *tpuc.CompileOptions, model string, asJSON bool) error {
+	if err := oneOf("phase", o.To, tpuc.Phases); err != nil {
+		return err
+	}
+	text := slices.Contains(textPhases, o.To)
+	toStdout := o.Output == "-" || text && o.Output == ""
+	switch {
+	case toStdout && !text:
+		return usagef("-o -, wanted a file: what phase %s leaves is no text", o.To)
+	case toStdout && asJSON:
+		return usagef("--json and the text of phase %s would both go to standard output, wanted -o FILE", o.To)
+	case toStdout:
+		o.Output = ""
+	case o.Output == "" && o.To == tpuc.PhasePack:
+		o.Output = tpuc.ModelName(model) + ".tpuc"
+	}
+	if o.Output != "" && filepath.Clean(o.Output) == filepath.Clean(model) {
+		return usagef("-o %s would replace the model, wanted another file", o.Output)
+	}
+	return nil
+}
+
+func runCompile(c *cobra.Command, model string, f *compileFlags, o tpuc.CompileOptions, asJSON bool) error {
+	p := newProgress(c.ErrOrStderr(), f)
+	o.Plugin, o.Timeout, o.Notify = f.plugin(), f.timeout, p.enter
+	stdout := o.Output == "" && slices.Contains(textPhases, o.To)
+	if stdout {
+		o.Text = c.OutOrStdout()
+	}
+	report, err := tpuc.Compile(c.Context(), model, o)
+	p.stop()
+	if err != nil {
+		return err
+	}
+	showLog(c.ErrOrStderr(), report.Log, f.verbose)
+	switch {
+	case stdout || f.quiet && !asJSON:
+		return nil
+	case asJSON:
+		return writeJSON(c.OutOrStdout(), report)
+	}
+	return report.Write(c.OutOrStdout())
+}
+
+// logLines is how much of a plugin's output is shown after a failure: its last words say most.
+const logLines = 30
+
+// showLog prints what the plugin printed, whole when asked for.
+func showLog(w io.Writer, log string, whole bool) {
+	if !whole || strings.TrimSpace(log) == "" {
+		return
+	}
+	fmt.Fprintf(w, "the plugin printed:\n%s\n", indent(log))
+}
+
+// tail are the last lines of a log.
+func tail(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	if n := len(lines) - logLines; n > 0 {
+		return fmt.Sprintf("... %d lines before ...\n%s", n, strings.Join(lines[n:], "\n"))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func indent(s string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n  ")
+}

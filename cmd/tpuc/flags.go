@@ -1,0 +1,258 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tpuc"
+	"tpuc/internal/compare"
+	"tpuc/passes"
+	"tpuc/tpu/chip"
+	"tpuc/tpu/plugin"
+)
+
+// compileFlags are those of every verb that may compile.
+type compileFlags struct {
+	target  string
+	dims    []string
+	cache   string
+	offline bool
+	timeout time.Duration
+	verbose bool
+	quiet   bool
+}
+
+func (f *compileFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.target, "target", "cpu", "what to compile for, such as cpu, v6e:2x4 or v5litepod-16; see tpuc list targets")
+	addDims(c, &f.dims)
+	c.Flags().DurationVar(&f.timeout, "timeout", 0, "end the plugin's compile after this time, such as 10m; 0: no limit")
+	f.addPlugin(c)
+	f.addVerbosity(c)
+	complete(c, "target", targetNames)
+}
+
+func (f *compileFlags) addPlugin(c *cobra.Command) {
+	c.Flags().StringVar(&f.cache, "cache", "", "folder for everything that is cached, plugins too (default: $TPUC_CACHE, else tpuc in the user's cache folder)")
+	c.Flags().BoolVar(&f.offline, "offline", false, "ask nothing over the network; plugins must be on this machine")
+}
+
+func (f *compileFlags) addVerbosity(c *cobra.Command) {
+	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show every phase as it begins, and what the plugin prints")
+	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "show no progress and no summary")
+}
+
+// check refuses flags that contradict each other.
+func (f *compileFlags) check() error {
+	switch {
+	case f.verbose && f.quiet:
+		return usagef("--verbose and --quiet are given, wanted one of them")
+	case f.timeout < 0:
+		return usagef("--timeout is %s, wanted 0 or more", f.timeout)
+	}
+	return nil
+}
+
+func (f *compileFlags) plugin() plugin.Options {
+	return plugin.Options{CacheDir: f.cache, Offline: f.offline, Quiet: f.quiet}
+}
+
+func (f *compileFlags) parseTarget() (chip.Target, error) {
+	t, err := chip.Parse(f.target)
+	if err != nil {
+		return t, &usageError{err}
+	}
+	return t, nil
+}
+
+func addDims(c *cobra.Command, dims *[]string) {
+	c.Flags().StringArrayVar(dims, "dim", nil, "give a symbolic dimension its size: NAME=SIZE, NAME a symbol (s77) or INPUT.DIM (input_ids.1); may be repeated")
+}
+
+// parseDims reads --dim flags.
+func parseDims(list []string) (map[string]int64, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	out := make(map[string]int64)
+	for _, s := range list {
+		name, size, ok := strings.Cut(s, "=")
+		n, err := strconv.ParseInt(size, 10, 64)
+		switch {
+		case !ok || name == "" || err != nil || n < 0:
+			return nil, usagef("--dim %q, wanted NAME=SIZE with one size, such as s77=8", s)
+		case slices.Contains(keys(out), name):
+			return nil, usagef("--dim gives %s twice", name)
+		}
+		out[name] = n
+	}
+	return out, nil
+}
+
+func keys(m map[string]int64) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+// callFlags are those of the verbs that run a model.
+type callFlags struct {
+	inputs, expected, state []string
+	random                  uint64
+	tolerance, rtol, atol   float64
+	weights                 string
+	output                  string
+	json                    bool
+}
+
+func (f *callFlags) add(c *cobra.Command) {
+	fs := c.Flags()
+	fs.StringArrayVar(&f.inputs, "inputs", nil, "safetensors or npz file keyed input_0, input_1, ... in flattened order, or by name; repeated: calls in order, state carried over")
+	fs.Uint64Var(&f.random, "random", 0, "make the inputs of one call from this seed: floats normal, integers 0 or 1")
+	fs.StringArrayVar(&f.expected, "expected", nil, "file of expected outputs, keyed output_0, ... or by name; one a call")
+	fs.StringArrayVar(&f.state, "expected-state", nil, "file of the state and changed inputs that a call must leave, keyed by name or input_<i>; one a call")
+	fs.Float64Var(&f.tolerance, "tolerance", 0, "allow max|got-want| up to T*(1+max|want|) in each output (default: 2e-5 for f32 and f64, 2e-2 for bf16 and f16)")
+	fs.Float64Var(&f.rtol, "rtol", 0, "with --atol, allow |got-want| up to ATOL + RTOL*|want| in each element instead, as numpy.allclose does")
+	fs.Float64Var(&f.atol, "atol", 0, "see --rtol")
+	fs.StringVar(&f.weights, "weights", "", "take the weights from this safetensors file, .pt2 archive or checkpoint folder instead")
+	fs.StringVarP(&f.output, "output", "o", "", "write the outputs to this safetensors file, keyed output_<i>; further calls get _2, _3 before the extension")
+	addJSON(c, &f.json)
+}
+
+// options checks the flags and puts them together.
+func (f *callFlags) options(c *cobra.Command) (tpuc.CallOptions, error) {
+	changed := c.Flags().Changed
+	o := tpuc.CallOptions{Inputs: f.inputs, Expected: f.expected, ExpectedState: f.state, Output: f.output}
+	calls := max(len(f.inputs), 1)
+	elementwise := changed("rtol") || changed("atol")
+	switch {
+	case changed("random") == (len(f.inputs) > 0):
+		return o, usagef("inputs are missing or given in two ways, wanted --inputs FILE (once a call) or --random SEED")
+	case len(f.expected) > calls:
+		return o, usagef("%d --expected for %d calls, wanted at most one a call", len(f.expected), calls)
+	case len(f.state) > calls:
+		return o, usagef("%d --expected-state for %d calls, wanted at most one a call", len(f.state), calls)
+	case changed("tolerance") && elementwise:
+		return o, usagef("--tolerance and --rtol or --atol are given, wanted one rule")
+	case (changed("tolerance") || elementwise) && len(f.expected)+len(f.state) == 0:
+		return o, usagef("a tolerance is given but nothing to compare with, wanted --expected or --expected-state too")
+	case !(f.tolerance >= 0 && f.rtol >= 0 && f.atol >= 0):
+		return o, usagef("a tolerance is negative or not a number, wanted 0 or more")
+	case strings.HasSuffix(f.output, ".npz"):
+		return o, usagef("--output %s, wanted a safetensors file: npz is only read", f.output)
+	}
+	if changed("random") {
+		o.Random = &f.random
+	}
+	if changed("tolerance") || elementwise {
+		o.Tolerance = &compare.Tolerance{RelToMax: f.tolerance, Elementwise: elementwise, Rtol: f.rtol, Atol: f.atol}
+	}
+	return o, nil
+}
+
+// report prints what calls gave, those before an error included, and hands the error on.
+func (f *callFlags) report(w io.Writer, r *tpuc.RunReport, err error) error {
+	if f.json {
+		return errors.Join(err, writeJSON(w, r))
+	}
+	return errors.Join(err, r.Write(w))
+}
+
+func addJSON(c *cobra.Command, on *bool) {
+	c.Flags().BoolVar(on, "json", false, "print JSON instead of text")
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// complete offers the values of a flag to shells.
+func complete(c *cobra.Command, flag string, values func() []string) {
+	err := c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return values(), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil { // there is no such flag: a mistake here
+		panic(err)
+	}
+}
+
+func targetNames() []string {
+	var out []string
+	for _, e := range chip.List() {
+		out = append(out, e.Target.String())
+	}
+	return out
+}
+
+func passNames() []string {
+	var out []string
+	for _, p := range passes.All() {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+// oneOf refuses a word that is not in the list, with those that look like it.
+func oneOf(what, word string, list []string) error {
+	if slices.Contains(list, word) {
+		return nil
+	}
+	if near := nearest(word, list); len(near) > 0 {
+		return usagef("%s %q is not known, did you mean %s? All: %s", what, word, strings.Join(near, " or "), strings.Join(list, ", "))
+	}
+	return usagef("%s %q is not known, wanted one of %s", what, word, strings.Join(list, ", "))
+}
+
+// exists refuses a file that is not there before anything else is done.
+func exists(path string) error {
+	_, err := os.Stat(path)
+	return err
+}
+
+// nearest are the words of the list that a slip or two make of word.
+func nearest(word string, list []string) []string {
+	var out []string
+	for _, w := range list {
+		if d := distance(word, w); d <= max(1, len(w)/3) || len(word) > 2 && strings.HasPrefix(w, word) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// distance is the number of letters that are wrong, missing, too many or swapped with their neighbour (optimal string alignment).
+func distance(a, b string) int {
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
+	}
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			differ := 1
+			if a[i-1] == b[j-1] {
+				differ = 0
+			}
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+differ)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}

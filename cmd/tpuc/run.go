@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"tpuc"
+)
+
+func newRun() *cobra.Command {
+	f, calls := &compileFlags{}, &callFlags{}
+	var noCompile bool
+	c := &cobra.Command{
+		Use:   "run ARTIFACT|MODEL",
+		Short: "Run an artifact, or compile a model and run it",
+		Long: `Run an artifact, or compile a model and run it, and compare what it gives with what is expected.
+
+Without --expected and --expected-state the outputs are listed with their smallest, largest and mean element.
+With them every comparison is printed with its worst element, and the exit status is 3 if any differs.`,
+		Example: `  tpuc run model.tpuc --random 1
+  tpuc run model.tpuc --inputs inputs.safetensors --expected outputs.safetensors
+  tpuc run decode.tpuc --inputs step1.npz --inputs step2.npz --expected-state cache1.safetensors -o out.safetensors
+  tpuc run model.tpuc --weights checkpoint/ --no-compile --random 1`,
+		Args: argCount(1, "one ARTIFACT or MODEL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			co, err := calls.options(c)
+			if err != nil {
+				return err
+			}
+			dims, err := parseDims(f.dims)
+			if err != nil {
+				return err
+			}
+			target, err := f.parseTarget()
+			if err != nil {
+				return err
+			}
+			o := tpuc.OpenOptions{Weights: calls.weights, NoCompile: noCompile, Plugin: f.plugin(), Timeout: f.timeout}
+			if c.Flags().Changed("target") {
+				o.Target = &target
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			return runRun(c, args[0], f, calls, o, co, dims)
+		},
+	}
+	f.add(c)
+	calls.add(c)
+	c.Flags().BoolVar(&noCompile, "no-compile", false, "never compile: exit with status 4 where that would be needed")
+	return c
+}
+
+func runRun(c *cobra.Command, path string, f *compileFlags, calls *callFlags, o tpuc.OpenOptions, co tpuc.CallOptions, dims map[string]int64) (err error) {
+	if err := exists(path); err != nil {
+		return err
+	}
+	files, err := tpuc.OpenCalls(co)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, files.Close()) }()
+	o.Shapes = files.Shapes(dims)
+	p := newProgress(c.ErrOrStderr(), f)
+	o.Notify, o.Note = p.enter, p.note
+	m, err := tpuc.Open(c.Context(), path, o)
+	p.stop()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if m.Report != nil {
+		showLog(c.ErrOrStderr(), m.Report.Log, f.verbose)
+	}
+	s, err := m.Session(c.Context())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r, err := files.Run(c.Context(), s)
+	r.Model, r.Target = m.Manifest().Model.Name, m.Manifest().Target.Name
+	return calls.report(c.OutOrStdout(), r, err)
+}

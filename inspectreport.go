@@ -1,0 +1,188 @@
+package tpuc
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"tpuc/tpu/artifact"
+)
+
+// Write prints the inspection for people.
+func (s *Inspection) Write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("file", "%s", s.File)
+	switch s.Kind {
+	case KindArchive:
+		s.writeArchive(row)
+	case KindText:
+		row("kind", "module in textual form, %s", Bytes(s.Size))
+	case KindArtifact:
+		s.writeArtifact(row)
+	case KindWeights:
+		total := int64(0)
+		for _, x := range s.Tensors {
+			total += x.Bytes
+		}
+		row("kind", "weights: %d tensors, %s", len(s.Tensors), Bytes(total))
+		storedRows(row, "tensors", s.Tensors)
+	}
+	if s.Kind == KindArchive || s.Kind == KindText {
+		s.writeProgram(row)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if s.IR != "" {
+		_, err := fmt.Fprintf(w, "\n%s", s.IR)
+		return err
+	}
+	return nil
+}
+
+// rower prints a line of a name and what there is to say.
+type rower func(name, format string, args ...any)
+
+func (s *Inspection) writeArchive(row rower) {
+	dialect := "as captured"
+	if s.Decomposed {
+		dialect = "decomposed"
+	}
+	row("kind", "torch.export archive, %s", Bytes(s.Size))
+	row("torch", "%s, schema %s, %s", s.Torch, s.Schema, dialect)
+	name := "symbols"
+	for _, y := range s.Symbols {
+		limits := fmt.Sprintf("%d or more", y.Min)
+		if y.Max != nil {
+			limits = fmt.Sprintf("%d to %d", y.Min, *y.Max)
+		}
+		if y.Hint != 0 {
+			limits += fmt.Sprintf(", %d in the example", y.Hint)
+		}
+		row(name, "%s (%s): %s", y.Name, strings.Join(y.Where, ", "), limits)
+		name = ""
+	}
+}
+
+func (s *Inspection) writeProgram(row rower) {
+	leafRows(row, "inputs", "input", s.Inputs)
+	leafRows(row, "outputs", "output", s.Outputs)
+	storedRows(row, "state", s.State)
+	name := "weights"
+	for _, c := range s.Classes {
+		line := fmt.Sprintf("%d %ss, %s", c.Count, c.Class, Bytes(c.Bytes))
+		if c.Absent > 0 {
+			line += fmt.Sprintf(" (%d without their bytes)", c.Absent)
+		}
+		row(name, "%s", line)
+		name = ""
+	}
+	storedRows(row, "largest", s.Largest)
+	name = "operators"
+	for _, o := range s.Ops {
+		note := ""
+		if o.Unsupported {
+			note = "  not supported"
+		}
+		row(name, "%5d  %s%s", o.Count, o.Op, note)
+		name = ""
+	}
+	name = "problems"
+	for _, p := range s.Problems {
+		row(name, "%s", p)
+		name = ""
+	}
+}
+
+func (s *Inspection) writeArtifact(row rower) {
+	m := s.Manifest
+	row("kind", "artifact of format %s, written by tpuc %s, %s", m.Format, m.Tpuc, Bytes(s.Size))
+	row("model", "%s (%s)", m.Model.Name, m.Model.Kind)
+	row("target", "%s", m.Target.Name)
+	row("plugin", "%s %s", m.Plugin.Name, m.Plugin.Version)
+	name := "dimensions"
+	for _, d := range m.Dims {
+		row(name, "%s = %d", d.Name, d.Value)
+		name = ""
+	}
+	manifestPorts(row, "inputs", artifact.KindInput, m.Inputs)
+	manifestPorts(row, "outputs", artifact.KindOutput, m.Outputs)
+	manifestWeights(row, "state", m.State)
+	manifestWeights(row, "weights", m.Weights)
+	manifestWeights(row, "constants", m.Constants)
+	if m.Checkpoint != nil {
+		row("checkpoint", "%s, %s", m.Checkpoint.Name, Bytes(m.Checkpoint.Size))
+	}
+	if x := m.Memory; x != nil {
+		row("memory", "peak %s, temporary %s, code %s", Bytes(x.Peak), Bytes(x.Temp), Bytes(x.Code))
+	}
+	name = "sections"
+	for _, f := range s.Sections {
+		row(name, "%s, %s", f.Name, Bytes(f.Size))
+		name = ""
+	}
+}
+
+func leafRows(row rower, name, kind string, list []Leaf) {
+	for _, l := range list {
+		text := fmt.Sprintf("%s_%d", kind, l.Ordinal)
+		if l.Name != "" && l.Name != text {
+			text += " " + l.Name
+		}
+		if l.DType != "" {
+			text += fmt.Sprintf(" : %s[%s]", l.DType, strings.Join(l.Dims, ","))
+		} else {
+			text += " = " + l.Value
+		}
+		if l.Path != "" {
+			text += "  " + l.Path
+		}
+		row(name, "%s", text)
+		name = ""
+	}
+}
+
+func storedRows(row rower, name string, list []Stored) {
+	for _, x := range list {
+		text := fmt.Sprintf("%s : %s, %s", x.Name, x.Type, Bytes(x.Bytes))
+		if len(x.Names) > 0 {
+			text += " (also " + listed(x.Names) + ")"
+		}
+		row(name, "%s", text)
+		name = ""
+	}
+}
+
+func manifestPorts(row rower, name, kind string, ports []artifact.Port) {
+	for _, p := range ports {
+		row(name, "%s : %s", portName(kind, p), p.Type)
+		name = ""
+	}
+}
+
+// manifestWeights counts what is embedded and what is not, and lists the largest.
+func manifestWeights(row rower, name string, list []artifact.Weight) {
+	if len(list) == 0 {
+		return
+	}
+	var all []Stored
+	total, inside := int64(0), 0
+	for _, w := range list {
+		x := Stored{Name: w.Name, Type: w.Type.String()}
+		if len(w.Names) > 0 {
+			x.Name, x.Names = w.Names[0], w.Names[1:]
+		}
+		if t, err := w.Tensor(); err == nil {
+			x.Bytes = t.Bytes()
+		}
+		if w.Section != "" {
+			inside++
+		}
+		total += x.Bytes
+		all = append(all, x)
+	}
+	row(name, "%d tensors, %s, %d of them in the artifact", len(list), Bytes(total), inside)
+	storedRows(row, "", largest(all)[:min(len(all), 3)])
+}

@@ -1,0 +1,179 @@
+package tpuc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"tpuc/frontend/weights"
+	"tpuc/tpu"
+	"tpuc/tpu/artifact"
+	"tpuc/tpu/chip"
+	"tpuc/tpu/plugin"
+	"tpuc/tpu/runtime"
+)
+
+// OpenOptions steer Open. The zero value opens an artifact as it is, and compiles a model for one CPU device.
+type OpenOptions struct {
+	Target    *chip.Target       // nil: an artifact's own, and the CPU for a model
+	Shapes    Shapes             // of a model
+	Weights   string             // checkpoint file or folder instead of the recorded weights; empty: those
+	NoCompile bool               // compiling is an error, runtime.ErrCompileForbidden
+	Plugin    plugin.Options     // where the plugin is looked for
+	Timeout   time.Duration      // of one compile; 0: none
+	CrashDir  string             // folder for reproducers of crashes; empty: the present one
+	Notify    func(phase string) // told when a phase of a compile begins, as CompileOptions.Notify is; may be nil
+	Note      func(line string)  // told what the user should know, such as that a program is compiled again; may be nil
+	Exe       string             // program that can be a compile child; empty: this one
+}
+
+// Opened is a model on a device, ready for sessions, with the files that it needs.
+type Opened struct {
+	*runtime.Model
+	Report *Report        // of the compile; nil for an artifact
+	model  *Model         // holds the weights of a compiled model
+	source weights.Source // given by OpenOptions.Weights
+}
+
+// Open puts the artifact or model at path onto a device. A model is compiled first, into an artifact that is gone when Open returns.
+// Errors are those of Compile and of runtime.Open.
+func Open(ctx context.Context, path string, o OpenOptions) (*Opened, error) {
+	opened := &Opened{}
+	if o.Weights != "" {
+		var err error
+		if opened.source, err = weights.Open(o.Weights); err != nil {
+			return nil, err
+		}
+	}
+	err := opened.open(ctx, path, o)
+	if err != nil {
+		opened.closeFiles()
+		return nil, err
+	}
+	return opened, nil
+}
+
+// Close releases the device and then the files.
+func (m *Opened) Close() error { return errors.Join(m.Model.Close(), m.closeFiles()) }
+
+func (m *Opened) closeFiles() error {
+	var errs []error
+	if m.source != nil {
+		errs = append(errs, m.source.Close())
+	}
+	if m.model != nil {
+		errs = append(errs, m.model.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Opened) open(ctx context.Context, path string, o OpenOptions) error {
+	ro := runtime.Options{Plugin: o.Plugin, Weights: m.source, Notify: o.Note}
+	if !o.NoCompile {
+		ro.Compiler = compiler{o}
+	}
+	if artifact.IsArtifact(path) {
+		if err := checkArtifact(path, o); err != nil {
+			return err
+		}
+		var err error
+		m.Model, err = runtime.Open(ctx, path, ro)
+		return err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	if o.NoCompile {
+		return fmt.Errorf("%w: %s is a model, wanted an artifact made by tpuc compile", runtime.ErrCompileForbidden, path)
+	}
+	dir, err := temporary(o.Plugin)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "model.tpuc")
+	if err := m.compile(ctx, path, file, o); err != nil {
+		return err
+	}
+	if ro.Weights == nil {
+		ro.Weights = m.model.Weights
+	}
+	m.Model, err = runtime.Open(ctx, file, ro)
+	return err
+}
+
+// compile compiles the model at path into file and keeps the model for its weights.
+func (m *Opened) compile(ctx context.Context, path, file string, o OpenOptions) error {
+	co := CompileOptions{Shapes: o.Shapes, Output: file, Timeout: o.Timeout, Plugin: o.Plugin, CrashDir: o.CrashDir, Notify: o.Notify, Exe: o.Exe}
+	if o.Target != nil {
+		co.Target = *o.Target
+	}
+	if co.Target.IsTPU() && !runtime.HasTPU() {
+		return fmt.Errorf("this machine has no TPU to run %s for %s on: run it on the target cpu, or use tpuc compile here and tpuc run there", path, co.Target)
+	}
+	c, err := newCompile(path, co)
+	if err != nil {
+		return err
+	}
+	err = c.run(ctx)
+	m.model, m.Report = c.model, c.report
+	m.Report.Output = ""
+	return err
+}
+
+// checkArtifact holds an artifact, which is compiled already, to options that are a model's.
+func checkArtifact(path string, o OpenOptions) error {
+	if len(o.Shapes.Dims) > 0 {
+		return fmt.Errorf("%s is an artifact, whose dimensions are fixed: compile the model with other ones", path)
+	}
+	if o.Target == nil {
+		return nil
+	}
+	a, err := artifact.Open(path)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	if got := a.Manifest.Target.Name; got != o.Target.String() {
+		return fmt.Errorf("%s is for the target %s, wanted %s: compile the model for it", path, got, o.Target)
+	}
+	return nil
+}
+
+// temporary makes a folder under the cache directory, or where that cannot be written to under the system's.
+func temporary(o plugin.Options) (string, error) {
+	if base, err := plugin.CacheDir(o); err == nil {
+		tmp := filepath.Join(base, "tmp")
+		if os.MkdirAll(tmp, 0o755) == nil {
+			if dir, err := os.MkdirTemp(tmp, "run-*"); err == nil {
+				return dir, nil
+			}
+		}
+	}
+	return os.MkdirTemp("", "tpuc-run-*")
+}
+
+// compiler compiles an artifact's program again, for the plugin at hand.
+type compiler struct{ o OpenOptions }
+
+// Compile implements runtime.Compiler.
+func (c compiler) Compile(ctx context.Context, req runtime.CompileRequest) ([]byte, error) {
+	target, err := chip.Parse(req.Target.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(req.Options) > 0 {
+		return nil, fmt.Errorf("the artifact was compiled with option %s=%s, which this tpuc does not know: compile the model again", req.Options[0].Name, req.Options[0].Value)
+	}
+	r, err := tpu.Compile(ctx, tpu.Request{
+		Program: req.Program, PluginPath: req.Plugin.Path, Target: tpu.TargetOf(target),
+		Timeout: c.o.Timeout, CrashDir: crashDir(c.o.CrashDir), Exe: c.o.Exe, OnPhase: onPhase(c.o.Notify),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.Executable, nil
+}

@@ -1,0 +1,297 @@
+package tpuc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"tpuc/frontend/weights"
+	"tpuc/internal/compare"
+	"tpuc/ir/tensor"
+	"tpuc/tpu/artifact"
+	"tpuc/tpu/runtime"
+)
+
+// Caller makes calls of one model, one after another, with its state carried over: a session on a device, or the evaluator.
+type Caller interface {
+	// Ports are the model's inputs and outputs that are tensors.
+	Ports() (inputs, outputs []artifact.Port)
+	// Call makes one call: inputs and outputs in the ports' order.
+	Call(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, error)
+	// Changed is the present contents of all state, and of the inputs that the last call changed.
+	Changed(ctx context.Context) ([]Changed, error)
+}
+
+// Changed is the contents of a piece of state, or of a changed input.
+type Changed struct {
+	Names []string // all names of state, its symbol last; nil for an input
+	Input int      // place among the input ports; -1 for state
+	*tensor.Tensor
+}
+
+// CallOptions say what to call with and what to compare with. Files are safetensors or npz.
+type CallOptions struct {
+	Inputs        []string           // one file a call, keyed input_<i> or by name or path
+	Random        *uint64            // seed of the inputs of one call, instead of Inputs; see Random
+	Expected      []string           // one file a call, as far as there are any, keyed output_<i> or by name or path
+	ExpectedState []string           // one file a call, as far as there are any, keyed by names of state, or as Inputs for changed inputs
+	Tolerance     *compare.Tolerance // nil: compare.Default of each dtype
+	Output        string             // safetensors file for the outputs, keyed output_<i>; further calls get _2, _3 before the extension
+}
+
+// Calls are calls whose files are open.
+type Calls struct {
+	o                       CallOptions
+	inputs, expected, state []*tensorFile
+}
+
+// OpenCalls opens all files, so that a missing one is known before anything is compiled. Close them after Run.
+func OpenCalls(o CallOptions) (*Calls, error) {
+	if (o.Random != nil) == (len(o.Inputs) > 0) {
+		return nil, errors.New("inputs come from files or from a random seed, wanted one of both")
+	}
+	calls := max(len(o.Inputs), 1)
+	if len(o.Expected) > calls || len(o.ExpectedState) > calls {
+		return nil, fmt.Errorf("%d files of expected outputs and %d of expected state, wanted at most one for each of %d calls", len(o.Expected), len(o.ExpectedState), calls)
+	}
+	c := &Calls{o: o}
+	var errs [3]error
+	c.inputs, errs[0] = openAll(o.Inputs)
+	c.expected, errs[1] = openAll(o.Expected)
+	c.state, errs[2] = openAll(o.ExpectedState)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Close closes the files.
+func (c *Calls) Close() error {
+	return errors.Join(closeFiles(c.inputs), closeFiles(c.expected), closeFiles(c.state))
+}
+
+// Shapes binds symbolic dimensions by dims, or where there are none by the shapes of the first call's inputs.
+func (c *Calls) Shapes(dims map[string]int64) Shapes {
+	s := Shapes{Dims: dims}
+	if len(c.inputs) > 0 {
+		s.Inputs = c.inputs[0].shapes
+	}
+	return s
+}
+
+// Run makes the calls and compares. Where something differs from what is expected the report is complete and the error is a *DifferError; other
+// errors end the calls, and the report has those before.
+func (c *Calls) Run(ctx context.Context, caller Caller) (*RunReport, error) {
+	report := &RunReport{Calls: []CallReport{}}
+	for i := range max(len(c.inputs), 1) {
+		r, err := c.call(ctx, caller, i)
+		if err != nil {
+			if len(c.inputs) > 1 {
+				err = fmt.Errorf("call %d: %w", i+1, err)
+			}
+			return report, err
+		}
+		report.Calls = append(report.Calls, *r)
+	}
+	return report, report.differ()
+}
+
+func (c *Calls) call(ctx context.Context, caller Caller, i int) (*CallReport, error) {
+	in, out := caller.Ports()
+	inputs, from, err := c.inputsOf(i, in)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	outputs, err := caller.Call(ctx, inputs)
+	if err != nil {
+		return nil, err
+	}
+	r := &CallReport{Inputs: from, Wall: time.Since(start).Seconds()}
+	for k, x := range outputs {
+		r.Outputs = append(r.Outputs, summarize(out[k], x))
+	}
+	if c.o.Output != "" {
+		r.Output = numbered(c.o.Output, i)
+		if err := writeOutputs(r.Output, out, outputs); err != nil {
+			return nil, err
+		}
+	}
+	if i < len(c.expected) {
+		r.Compared = compareOutputs(c.expected[i], out, outputs, c.o.Tolerance)
+	}
+	if i < len(c.state) {
+		changed, err := caller.Changed(ctx)
+		if err != nil {
+			return nil, err
+		}
+		compared, unnamed := compareState(c.state[i], in, changed, c.o.Tolerance)
+		r.Compared = append(r.Compared, compared...)
+		r.NotCompared = unnamed
+	}
+	return r, nil
+}
+
+// inputsOf are the inputs of call i in the ports' order, and where they come from.
+func (c *Calls) inputsOf(i int, ports []artifact.Port) ([]*tensor.Tensor, string, error) {
+	if c.o.Random != nil {
+		inputs, err := Random(ports, *c.o.Random)
+		return inputs, fmt.Sprintf("random %d", *c.o.Random), err
+	}
+	inputs, err := c.inputs[i].arrange(ports)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := runtime.CheckInputs(ports, inputs); err != nil {
+		return nil, "", fmt.Errorf("%s:\n%w", c.inputs[i].path, err)
+	}
+	return inputs, c.inputs[i].path, nil
+}
+
+// numbered is the file's name for call i: F, F_2, F_3, before the extension.
+func numbered(file string, i int) string {
+	if i == 0 {
+		return file
+	}
+	ext := filepath.Ext(file)
+	return fmt.Sprintf("%s_%d%s", strings.TrimSuffix(file, ext), i+1, ext)
+}
+
+func writeOutputs(file string, ports []artifact.Port, outputs []*tensor.Tensor) error {
+	named := make([]weights.Named, len(outputs))
+	for i, x := range outputs {
+		named[i] = weights.Named{Name: fmt.Sprintf("output_%d", ports[i].Ordinal), Tensor: x}
+	}
+	return weights.WriteSafetensors(file, named)
+}
+
+// compareOutputs compares in the ports' order; what the file has beyond comes last, in the file's order.
+func compareOutputs(f *tensorFile, ports []artifact.Port, outputs []*tensor.Tensor, tol *compare.Tolerance) []Comparison {
+	const kind = artifact.KindOutput
+	found := make([]*Comparison, len(ports))
+	var extra []Comparison
+	for _, want := range f.tensors {
+		i := runtime.Place(ports, kind, want.Name)
+		switch {
+		case i < 0:
+			extra = append(extra, problem(kind, want.Name, "in %s, but the model has no such output", f.path))
+		case found[i] != nil:
+			extra = append(extra, problem(kind, want.Name, "in %s under two names", f.path))
+		default:
+			c := Comparison{Kind: kind, Name: portName(kind, ports[i]), Type: ports[i].String(), Result: compareTensors(outputs[i], want.Tensor, tol)}
+			found[i] = &c
+		}
+	}
+	var out []Comparison
+	for i, c := range found {
+		if c == nil {
+			out = append(out, problem(kind, portName(kind, ports[i]), "not in %s", f.path))
+			continue
+		}
+		out = append(out, *c)
+	}
+	return append(out, extra...)
+}
+
+// compareState compares in the file's order. unnamed is the state and the changed inputs that the file does not name: it may name any part.
+func compareState(f *tensorFile, inputs []artifact.Port, changed []Changed, tol *compare.Tolerance) (out []Comparison, unnamed []string) {
+	const kind = artifact.KindState
+	seen := make([]bool, len(changed))
+	for _, want := range f.tensors {
+		in := runtime.Place(inputs, artifact.KindInput, want.Name)
+		i := slices.IndexFunc(changed, func(c Changed) bool { return slices.Contains(c.Names, want.Name) })
+		if i < 0 && in >= 0 {
+			i = slices.IndexFunc(changed, func(c Changed) bool { return c.Input == in })
+		}
+		if i < 0 {
+			out = append(out, problem(kind, want.Name, "in %s, but a call changes no state and no input of that name", f.path))
+			continue
+		}
+		seen[i] = true
+		out = append(out, Comparison{Kind: kind, Name: want.Name, Type: changed[i].Type.String(), Result: compareTensors(changed[i].Tensor, want.Tensor, tol)})
+	}
+	for i, c := range changed {
+		switch {
+		case seen[i]:
+		case c.Input >= 0:
+			unnamed = append(unnamed, portName(artifact.KindInput, inputs[c.Input]))
+		default:
+			unnamed = append(unnamed, c.Names[0])
+		}
+	}
+	return out, unnamed
+}
+
+func compareTensors(got, want *tensor.Tensor, tol *compare.Tolerance) compare.Result {
+	if tol == nil {
+		t := compare.Default(want.DType)
+		tol = &t
+	}
+	return compare.Compare(got, want, *tol)
+}
+
+func problem(kind, name, format string, args ...any) Comparison {
+	return Comparison{Kind: kind, Name: name, Result: compare.Result{Problem: fmt.Sprintf(format, args...)}}
+}
+
+// portName is such as output_0, with the model's own name where it says more.
+func portName(kind string, p artifact.Port) string {
+	name := fmt.Sprintf("%s_%d", kind, p.Ordinal)
+	if p.Name != "" && p.Name != name {
+		name += " " + p.Name
+	}
+	return name
+}
+
+// Session is a Caller on the device.
+type Session struct {
+	*runtime.Session
+	model *runtime.Model
+}
+
+// Session makes a session whose state has its initial contents.
+func (m *Opened) Session(ctx context.Context) (*Session, error) {
+	s, err := m.NewSession(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{s, m.Model}, nil
+}
+
+// Ports implements Caller.
+func (s *Session) Ports() (inputs, outputs []artifact.Port) {
+	man := s.model.Manifest()
+	return man.Inputs, man.Outputs
+}
+
+// Call implements Caller.
+func (s *Session) Call(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	return s.Run(ctx, inputs)
+}
+
+// Changed implements Caller.
+func (s *Session) Changed(ctx context.Context) ([]Changed, error) {
+	man := s.model.Manifest()
+	state, err := s.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Changed
+	for i, x := range state { // in the manifest's order
+		names := append(slices.Clone(man.State[i].Names), man.State[i].Name)
+		out = append(out, Changed{names, -1, x.Tensor})
+	}
+	inputs, err := s.InputsAfter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range inputs {
+		i := slices.IndexFunc(man.Inputs, func(p artifact.Port) bool { return p.Name == x.Name })
+		out = append(out, Changed{nil, i, x.Tensor})
+	}
+	return out, nil
+}
