@@ -10,6 +10,9 @@ import (
 	"tpuc/ir/tensor"
 )
 
+// MaxBytes is the size of a value from which on the evaluator refuses: it holds values whole, and for a while in float64.
+const MaxBytes = 16 << 30
+
 // Options configures a run. The zero value reads the module's own constants and probes nothing.
 type Options struct {
 	// Weights gives the contents of a weight, of its value's type, when the first node reads it. Where it is nil or gives nil, the
@@ -39,6 +42,8 @@ func Run(m *ir.Module, inputs []*tensor.Tensor, opt Options) (*Result, error) {
 			return nil, fmt.Errorf("input %d %q is missing, wanted %s", i, p.Name, p.Type)
 		case !x.Type.Equal(p.Type):
 			return nil, fmt.Errorf("input %d %q is %s, wanted %s", i, p.Name, x.Type, p.Type)
+		case !fits(x.Type):
+			return nil, fmt.Errorf("input %d %q is %s, wanted at most %d GiB to evaluate", i, p.Name, x.Type, MaxBytes>>30)
 		case int64(len(x.Data)) != x.Bytes():
 			return nil, fmt.Errorf("input %d %q has %d bytes, wanted %d for %s", i, p.Name, len(x.Data), x.Bytes(), x.Type)
 		}
@@ -75,6 +80,11 @@ func Run(m *ir.Module, inputs []*tensor.Tensor, opt Options) (*Result, error) {
 
 // Node evaluates one node on the tensors of its arguments, composites included, whatever the module.
 func Node(n *ir.Node, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	for _, v := range n.Outs {
+		if !fits(v.Type) {
+			return nil, fail(n, "a result is %s, wanted at most %d GiB to evaluate", v.Type, MaxBytes>>30)
+		}
+	}
 	if n.Op.Eval != nil {
 		types := make([]tensor.Type, len(n.Outs))
 		for i, o := range n.Outs {
@@ -177,10 +187,24 @@ func (e *env) weight(w *ir.Weight) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("weight @%s has no contents here, wanted %s; name the file that holds the weights", w.Sym, w.Value.Type)
 	case !x.Type.Equal(w.Value.Type):
 		return nil, fmt.Errorf("weight @%s is %s, wanted %s", w.Sym, x.Type, w.Value.Type)
+	case !fits(x.Type):
+		return nil, fmt.Errorf("weight @%s is %s, wanted at most %d GiB to evaluate", w.Sym, x.Type, MaxBytes>>30)
 	case int64(len(x.Data)) != x.Bytes():
 		return nil, fmt.Errorf("weight @%s has %d bytes, wanted %d for %s", w.Sym, len(x.Data), x.Bytes(), x.Type)
 	}
 	return x, nil
+}
+
+// fits bounds what evaluating takes. Extents of 0 count as 1: operators walk the other dimensions of an empty tensor too.
+func fits(t tensor.Type) bool {
+	n := int64(t.DType.Size())
+	for _, d := range t.Dims {
+		if d > 0 && n > MaxBytes/d {
+			return false
+		}
+		n *= max(d, 1)
+	}
+	return true
 }
 
 // check holds an operator to its shape rule: a difference is a bug of the operator.

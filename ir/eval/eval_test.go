@@ -112,3 +112,21 @@ func TestNodeByDecomposition(t *testing.T) {
 	require.Equal(t, []float64{0}, res.Outputs[0].Floats())
 	require.Equal(t, []float64{3}, res.Outputs[1].Floats())
 }
+
+// A program that is small as text may ask for more memory than there is: it is refused before anything is allocated.
+func TestTooLarge(t *testing.T) {
+	m := &ir.Module{Func: &ir.Func{Name: "main"}}
+	b := &ir.Builder{}
+	x := op.Splat(b, tensor.Make(tensor.F32), 1)
+	m.Func.Results = []*ir.Value{op.BroadcastTo(b, x, []int64{1 << 40})}
+	m.Func.Body = b.Body
+	_, err := eval.Run(m, nil, eval.Options{})
+	require.EqualError(t, err, "broadcast: a result is f32[1099511627776], wanted at most 16 GiB to evaluate [eval/broadcast]")
+
+	m = &ir.Module{Func: &ir.Func{Name: "main"}}
+	empty := tensor.Make(tensor.I8, 1<<40, 0)
+	p := m.Func.AddParam("x", empty)
+	m.Func.Results = []*ir.Value{p}
+	_, err = eval.Run(m, []*tensor.Tensor{tensor.Zeros(empty)}, eval.Options{})
+	require.EqualError(t, err, `input 0 "x" is i8[1099511627776,0], wanted at most 16 GiB to evaluate`)
+}

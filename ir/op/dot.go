@@ -91,7 +91,7 @@ func inferDot(in []tensor.Type, a DotAttr) ([]tensor.Type, error) {
 	if out == tensor.Invalid {
 		out = l.DType
 	}
-	if l.DType.IsFloat() != out.IsFloat() || l.DType.IsInt() != out.IsInt() {
+	if !numbers.has(out) || l.DType.IsFloat() != out.IsFloat() || l.DType.IsInt() != out.IsInt() {
 		return nil, fail(7, "result dtype %s for %s, wanted one of the same kind", out, l.DType)
 	}
 	return one(tensor.Make(out, dims...))
