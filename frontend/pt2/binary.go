@@ -62,7 +62,7 @@ var binaryRules = concatRules(map[string]rule{
 	"logaddexp":                 floatBinary(logaddexp),
 	"copysign.Tensor":           floatBinary(copysign),
 	"copysign.Scalar":           floatBinary(copysign),
-	"heaviside":                 promoted(heaviside),
+	"heaviside":                 value(heaviside),
 	"isclose":                   value(isClose),
 	"_unsafe_masked_fill":       value(maskedFill),
 	"float_power.Tensor_Scalar": value(floatPower),
@@ -424,11 +424,13 @@ func copysign(b *ir.Builder, v []*ir.Value) *ir.Value {
 	return op.Select.Make(b, compare(b, op.LT, probe, likeF(b, s, 0)), op.Neg.Make(b, mag), mag)
 }
 
-func heaviside(b *ir.Builder, v []*ir.Value) *ir.Value {
-	x := v[0]
-	z := likeF(b, x, 0)
-	y := op.Select.Make(b, compare(b, op.GT, x, z), likeF(b, x, 1), z)
-	return op.Select.Make(b, compare(b, op.EQ, x, z), v[1], y)
+func heaviside(c *call) *ir.Value {
+	x, y := c.operand("self"), c.operand("values")
+	return c.elementwise(resultType(x, y), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+		z := likeF(b, v[0], 0)
+		y := op.Select.Make(b, compare(b, op.GT, v[0], z), likeF(b, v[0], 1), z)
+		return op.Select.Make(b, compare(b, op.EQ, v[0], z), v[1], y)
+	}, x, y)
 }
 
 func isClose(c *call) *ir.Value {

@@ -162,8 +162,11 @@ func likeF(b *ir.Builder, x *ir.Value, v float64) *ir.Value { return like(b, x, 
 
 // lowest is the identity of max: -inf, or the least integer.
 func lowest(d tensor.DType) scalar {
-	if d.IsFloat() {
+	switch {
+	case d.IsFloat():
 		return floatScalar(math.Inf(-1))
+	case d == tensor.Bool:
+		return intScalar(0)
 	}
 	lo, _ := d.IntRange()
 	return intScalar(lo)
@@ -171,8 +174,11 @@ func lowest(d tensor.DType) scalar {
 
 // highest is the identity of min.
 func highest(d tensor.DType) scalar {
-	if d.IsFloat() {
+	switch {
+	case d.IsFloat():
 		return floatScalar(math.Inf(1))
+	case d == tensor.Bool:
+		return intScalar(1)
 	}
 	_, hi := d.IntRange()
 	return intScalar(hi)

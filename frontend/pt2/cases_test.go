@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -38,24 +40,10 @@ type caseInfo struct {
 	Tolerance struct {
 		RelToMax float64 `json:"rel_to_max"`
 	} `json:"tolerance"`
-	Expect string `json:"expect"`
-}
-
-// open finds model in a case folder, plain or gzipped.
-func open(t testing.TB, dir, model string) *pt2.Program {
-	path := filepath.Join(dir, model)
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		path += ".gz"
-	}
-	p, err := pt2.Open(context.Background(), path)
-	require.NoError(t, err)
-	t.Cleanup(func() { p.Close() })
-	return p
 }
 
 // tensors reads a safetensors file of a case; nil if it does not exist.
-func tensors(t testing.TB, dir, name string) map[string]*tensor.Tensor {
-	path := filepath.Join(dir, name)
+func tensors(t testing.TB, path string) map[string]*tensor.Tensor {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -70,55 +58,86 @@ func tensors(t testing.TB, dir, name string) map[string]*tensor.Tensor {
 	return out
 }
 
-// runCase imports a case's model, runs all its calls in the evaluator with the state carried over, and compares outputs and state.
-func runCase(t *testing.T, dir, model string) {
+// run is one archive with its calls.
+type run struct {
+	path   string                   // of the archive, without .gz
+	file   func(kind string) string // of "inputs", "outputs_2", ...
+	calls  int
+	tol    compare.Tolerance
+	state  map[string]*tensor.Tensor // by weight symbol, after the calls so far
+	module *pt2.Imported
+}
+
+// caseRun is the run of a case folder.
+func caseRun(t *testing.T, dir, model string) *run {
 	data, err := os.ReadFile(filepath.Join(dir, "case.json"))
 	require.NoError(t, err)
+	data = regexp.MustCompile(`: (-?Infinity|NaN)`).ReplaceAll(data, []byte(": null")) // as Python writes them
 	var info caseInfo
 	require.NoError(t, json.Unmarshal(data, &info))
-	p := open(t, dir, model)
-	state := make(map[string]*tensor.Tensor) // by weight symbol
-	var last *pt2.Imported
-	for call := 1; call <= max(info.Calls, 1); call++ {
+	return &run{path: filepath.Join(dir, model), calls: max(info.Calls, 1), tol: compare.Tolerance{RelToMax: info.Tolerance.RelToMax},
+		file: func(kind string) string { return filepath.Join(dir, kind+".safetensors") }}
+}
+
+// do opens and imports the archive, runs all its calls in the evaluator with the state carried over, and compares outputs, state
+// and changed inputs. The error is that of opening or importing; differences fail the test.
+func (r *run) do(t *testing.T) error {
+	path := r.path
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		path += ".gz"
+	}
+	p, err := pt2.Open(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() { p.Close() })
+	r.state = make(map[string]*tensor.Tensor)
+	for call := 1; call <= r.calls; call++ {
 		suffix := ""
 		if call > 1 {
 			suffix = fmt.Sprintf("_%d", call)
 		}
-		in := tensors(t, dir, "inputs"+suffix+".safetensors")
-		require.NotNil(t, in, "inputs of call %d", call)
-		var inputs []*tensor.Tensor
-		var shapes [][]int64
-		for _, leaf := range p.Inputs {
-			if leaf.Kind == pt2.Tensor {
-				x := in[fmt.Sprintf("input_%d", leaf.Ordinal)]
-				require.NotNil(t, x, "input_%d (%s)", leaf.Ordinal, leaf.Name)
-				inputs = append(inputs, x)
-				shapes = append(shapes, x.Dims)
-			}
-		}
+		inputs, shapes := r.inputs(t, p, suffix)
 		bound, err := p.BindShapes(shapes)
-		require.NoError(t, err)
-		if last == nil || fmt.Sprint(last.Binding) != fmt.Sprint(bound) {
-			last, err = p.Import(context.Background(), bound)
-			require.NoError(t, err)
-			require.NoError(t, ir.Verify(last.Module))
+		if err != nil {
+			return err
 		}
-		got, err := eval.Run(last.Module, inputs, eval.Options{Weights: func(w *ir.Weight) (*tensor.Tensor, error) {
-			if x, ok := state[w.Sym]; ok {
+		if r.module == nil || fmt.Sprint(r.module.Binding) != fmt.Sprint(bound) {
+			if r.module, err = p.Import(context.Background(), bound); err != nil {
+				return err
+			}
+			require.NoError(t, ir.Verify(r.module.Module))
+		}
+		got, err := eval.Run(r.module.Module, inputs, eval.Options{Weights: func(w *ir.Weight) (*tensor.Tensor, error) {
+			if x, ok := r.state[w.Sym]; ok {
 				return x, nil
 			}
 			return p.Weights().Load(w.Names[0])
 		}})
 		require.NoError(t, err)
-		checkOutputs(t, dir, suffix, last, got.Outputs, compare.Tolerance{RelToMax: info.Tolerance.RelToMax})
-		checkState(t, dir, suffix, last, got.Updates, compare.Tolerance{RelToMax: info.Tolerance.RelToMax}, state)
+		r.checkOutputs(t, suffix, got.Outputs)
+		r.checkUpdates(t, suffix, got.Updates)
 	}
+	return nil
 }
 
-func checkOutputs(t *testing.T, dir, suffix string, m *pt2.Imported, got []*tensor.Tensor, tol compare.Tolerance) {
-	want := tensors(t, dir, "outputs"+suffix+".safetensors")
+// inputs are the tensor inputs of a call with their shapes.
+func (r *run) inputs(t *testing.T, p *pt2.Program, suffix string) (inputs []*tensor.Tensor, shapes [][]int64) {
+	in := tensors(t, r.file("inputs"+suffix))
+	for _, leaf := range p.Inputs {
+		if leaf.Kind == pt2.Tensor {
+			x := in[fmt.Sprintf("input_%d", leaf.Ordinal)]
+			require.NotNil(t, x, "call%s has no input_%d (%s)", suffix, leaf.Ordinal, leaf.Name)
+			inputs, shapes = append(inputs, x), append(shapes, x.Dims)
+		}
+	}
+	return inputs, shapes
+}
+
+func (r *run) checkOutputs(t *testing.T, suffix string, got []*tensor.Tensor) {
+	want := tensors(t, r.file("outputs"+suffix))
 	n := 0
-	for _, leaf := range m.Outputs {
+	for _, leaf := range r.module.Outputs {
 		name := fmt.Sprintf("output_%d", leaf.Ordinal)
 		w, ok := want[name]
 		if !ok {
@@ -130,39 +149,38 @@ func checkOutputs(t *testing.T, dir, suffix string, m *pt2.Imported, got []*tens
 			continue
 		}
 		require.GreaterOrEqual(t, leaf.Index, 0, "%s is no tensor", name)
-		r := compare.Compare(got[leaf.Index], w, tol)
-		require.True(t, r.OK, "call%s %s (%s): %s", suffix, name, leaf.Path, show(r))
+		c := compare.Compare(got[leaf.Index], w, r.tol)
+		require.True(t, c.OK, "call%s %s (%s): %s", suffix, name, leaf.Path, show(c))
 	}
 	require.Equal(t, len(want), n, "outputs of the model")
 }
 
-// checkState compares updates with buffers_after and inputs_after, and carries buffers over to the next call.
-func checkState(t *testing.T, dir, suffix string, m *pt2.Imported, updates []*tensor.Tensor, tol compare.Tolerance, state map[string]*tensor.Tensor) {
-	buffers, ins := tensors(t, dir, "buffers_after"+suffix+".safetensors"), tensors(t, dir, "inputs_after"+suffix+".safetensors")
-	seen := make(map[string]bool)
-	for i, u := range m.Module.Func.Updates {
+// checkUpdates compares updates with buffers_after and inputs_after, and carries buffers over to the next call.
+func (r *run) checkUpdates(t *testing.T, suffix string, updates []*tensor.Tensor) {
+	buffers, ins := tensors(t, r.file("buffers_after"+suffix)), tensors(t, r.file("inputs_after"+suffix))
+	checked := 0
+	for i, u := range r.module.Module.Func.Updates {
 		if w := u.Target.Weight; w != nil {
-			state[w.Sym] = updates[i]
+			r.state[w.Sym] = updates[i]
 			for _, name := range w.Names {
 				if want := find(buffers, name); want != nil {
-					seen[name] = true
-					r := compare.Compare(updates[i], want, tol)
-					require.True(t, r.OK, "call%s state %s: %s", suffix, name, show(r))
+					checked++
+					c := compare.Compare(updates[i], want, r.tol)
+					require.True(t, c.OK, "call%s state %s: %s", suffix, name, show(c))
 				}
 			}
 			continue
 		}
-		for _, leaf := range m.Inputs {
-			if leaf.Name == u.Target.Name {
-				if want := ins[fmt.Sprintf("input_%d", leaf.Ordinal)]; want != nil {
-					r := compare.Compare(updates[i], want, tol)
-					require.True(t, r.OK, "call%s input %s afterwards: %s", suffix, leaf.Name, show(r))
-				}
+		for _, leaf := range r.module.Inputs {
+			want := ins[fmt.Sprintf("input_%d", leaf.Ordinal)]
+			if leaf.Name == u.Target.Name && want != nil {
+				c := compare.Compare(updates[i], want, r.tol)
+				require.True(t, c.OK, "call%s input %s afterwards: %s", suffix, leaf.Name, show(c))
 			}
 		}
 	}
-	if buffers != nil {
-		require.NotEmpty(t, seen, "state of the model is checked")
+	if len(buffers) > 0 {
+		require.Positive(t, checked, "state of the model is checked")
 	}
 }
 
@@ -171,12 +189,7 @@ func find(buffers map[string]*tensor.Tensor, name string) *tensor.Tensor {
 	if x := buffers[name]; x != nil {
 		return x
 	}
-	keys := make([]string, 0, len(buffers))
-	for k := range buffers {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(buffers)) {
 		if strings.HasSuffix(name, "."+k) {
 			return buffers[k]
 		}
@@ -189,10 +202,95 @@ func TestFirstCases(t *testing.T) {
 	for _, name := range []string{"mlp", "mlp_dynamic", "llama_prefill", "llama_prefill_dynamic", "qwen3_decode", "bert", "vit",
 		"autoencoderkl_decoder", "qwen3_moe_prefill_batched_mm"} {
 		for _, model := range []string{"model.pt2", "decomposed.pt2"} {
-			t.Run(name+"/"+model, func(t *testing.T) { runCase(t, filepath.Join(dir, "first", name), model) })
+			t.Run(name+"/"+model, func(t *testing.T) {
+				require.NoError(t, caseRun(t, filepath.Join(dir, "first", name), model).do(t))
+			})
 		}
 	}
-	t.Run("gemma2__static_decode", func(t *testing.T) { runCase(t, filepath.Join(dir, "zoo", "gemma2__static_decode"), "model.pt2") })
+	t.Run("gemma2__static_decode", func(t *testing.T) {
+		require.NoError(t, caseRun(t, filepath.Join(dir, "zoo", "gemma2__static_decode"), "model.pt2").do(t))
+	})
+}
+
+// TestVersions reads one module as six versions of torch saved it: those before 2.9 are refused by name.
+func TestVersions(t *testing.T) {
+	dir := filepath.Join(casesDir(t), "first", "versions")
+	files, err := filepath.Glob(filepath.Join(dir, "*.pt2"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			r := caseRun(t, dir, filepath.Base(f))
+			err := r.do(t)
+			for _, old := range []string{"2.5.", "2.7.", "2.8."} {
+				if strings.Contains(f, "old_"+old) {
+					require.ErrorContains(t, err, "torch 2.9")
+					return
+				}
+			}
+			require.NoError(t, err)
+		})
+	}
+}
+
+// sweep runs archives and counts those that equal torch. What cannot be imported must be refused as unsupported, nothing else.
+func sweep(t *testing.T, atLeast int, runs map[string]*run) {
+	equal, refused := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(runs)) {
+		t.Run(name, func(t *testing.T) {
+			if only := os.Getenv("TPUC_ONLY"); !strings.Contains(name, only) {
+				t.Skip("not selected by TPUC_ONLY")
+			}
+			switch err := runs[name].do(t); {
+			case err == nil:
+				equal++
+			case pt2.IsUnsupported(err):
+				refused++
+				t.Log(err)
+			default:
+				require.NoError(t, err)
+			}
+		})
+	}
+	t.Logf("%d equal, %d refused", equal, refused)
+	if os.Getenv("TPUC_ONLY") == "" {
+		require.GreaterOrEqual(t, equal, atLeast, "cases that equal torch")
+	}
+}
+
+func TestZoo(t *testing.T) {
+	dir := casesDir(t)
+	runs := make(map[string]*run)
+	cases, err := filepath.Glob(filepath.Join(dir, "zoo", "*", "model.pt2.gz"))
+	require.NoError(t, err)
+	for _, c := range cases {
+		runs[filepath.Base(filepath.Dir(c))] = caseRun(t, filepath.Dir(c), "model.pt2")
+	}
+	sweep(t, 284, runs)
+}
+
+func TestOps(t *testing.T) {
+	dir := casesDir(t)
+	runs := make(map[string]*run)
+	ops, err := filepath.Glob(filepath.Join(dir, "ops", "*", "case.json"))
+	require.NoError(t, err)
+	for _, op := range ops {
+		data, err := os.ReadFile(op)
+		require.NoError(t, err)
+		var info struct {
+			Cases []struct {
+				Case      string  `json:"case"`
+				Tolerance float64 `json:"tolerance"`
+			} `json:"cases"`
+		}
+		require.NoError(t, json.Unmarshal(data, &info))
+		for _, c := range info.Cases {
+			base := filepath.Join(filepath.Dir(op), c.Case)
+			runs[filepath.Base(filepath.Dir(op))+"/"+c.Case] = &run{path: base + ".pt2", calls: 1, tol: compare.Tolerance{RelToMax: c.Tolerance},
+				file: func(kind string) string { return base + "." + kind + ".safetensors" }}
+		}
+	}
+	sweep(t, 1717, runs)
 }
 
 // show is a comparison for a failure's message.

@@ -119,6 +119,10 @@ func (im *importer) node(n *node) (err error) {
 				im.errs.Addf(loc, "pt2/node", "%s (%%%s): %s", n.Target, c.result(), e.msg)
 			}
 		case *ir.ShapeError:
+			if c.complex() {
+				im.lacking.add(c, "complex tensors")
+				break
+			}
 			im.errs.Add(e.Diag(loc).Note("imported from %s (%%%s)", n.Target, c.result()))
 		default:
 			err = &diag.Bug{Pass: "import", Node: im.describe(c), Cause: r, Stack: string(debug.Stack())}
@@ -141,6 +145,20 @@ func (c *call) result() string {
 		}
 	}
 	return "?"
+}
+
+// complex reports an argument of complex numbers, for which most rules do not hold.
+func (c *call) complex() bool {
+	found := false
+	look := func(name string) {
+		if r := c.im.tensors[name]; r != nil && r.typ.DType.IsComplex() {
+			found = true
+		}
+	}
+	for i := range c.node.Inputs {
+		c.node.Inputs[i].Arg.visit(look, func(string) {})
+	}
+	return found
 }
 
 func (im *importer) describe(c *call) string {
@@ -193,6 +211,9 @@ func (im *importer) bindResults(c *call, results []*ref) error {
 			c.failf("tensor %q: %v", clip(name), err)
 		}
 		if !r.typ.Equal(want) {
+			if c.complex() {
+				c.unsupported("complex tensors")
+			}
 			return &diag.Bug{Pass: "import", Node: im.describe(c), Cause: fmt.Sprintf("result %d is %s, the archive says %s", i, r.typ, want)}
 		}
 		r.strides = strides
@@ -475,8 +496,8 @@ func (im *importer) inlineConstants() {
 	f.Body = append(front.Body, f.Body...)
 }
 
-// isUnsupported reports an error list that holds only operators without rules.
-func isUnsupported(err error) bool {
+// IsUnsupported reports an error list that holds only operators without rules.
+func IsUnsupported(err error) bool {
 	var l diag.List
 	if !errors.As(err, &l) {
 		return false

@@ -243,6 +243,9 @@ func gather(c *call) *ir.Value {
 
 func (c *call) gatherAlong(x, ids *ir.Value, axis int) *ir.Value {
 	rank := x.Type.Rank()
+	if ids.Type.Elements() == 0 {
+		return splat(c.b, x.Type.DType, intScalar(0), ids.Type.Dims)
+	}
 	if rank == 0 || ids.Type.Rank() == 0 {
 		if rank != 0 {
 			return reshape(c.b, op.Take.Make(c.b, op.TakeAttr{Axis: 0}, x, ids), nil)
@@ -316,6 +319,10 @@ func (c *call) scatter(kind op.Reducer, srcArg string) *ir.Value {
 }
 
 func (c *call) scatterAlong(kind op.Reducer, x, ids, v *ir.Value, axis int) *ir.Value {
+	if x.Type.DType == tensor.Bool && kind != op.Set { // sums are or, products are and
+		kind = map[op.Reducer]op.Reducer{op.Sum: op.Max, op.Max: op.Max, op.Prod: op.Min, op.Min: op.Min}[kind]
+		return c.cast(c.scatterAlong(kind, c.cast(x, tensor.I32), ids, c.cast(v, tensor.I32), axis), tensor.Bool)
+	}
 	shape := x.Type.Dims
 	if x.Type.Rank() == 0 {
 		x = reshape(c.b, x, []int64{1})

@@ -145,7 +145,17 @@ func nativeLayerNorm(c *call) []*ir.Value {
 	}
 	axes := iotaInts(x.Type.Rank())[x.Type.Rank()-rank:]
 	mu, rstd := c.moments(x, axes, c.float("eps"))
-	return []*ir.Value{layerNorm(c), mu, rstd}
+	return []*ir.Value{layerNorm(c), c.cast(mu, c.recorded(1, mu)), c.cast(rstd, c.recorded(2, rstd))}
+}
+
+// recorded is the dtype that the archive records for a result, which depends on the device that the model was exported on.
+func (c *call) recorded(i int, v *ir.Value) tensor.DType {
+	if names := outputNames(c.node); i < len(names) {
+		if meta, ok := c.im.g.TensorValues[names[i]]; ok {
+			return c.torchDType(meta.DType)
+		}
+	}
+	return v.Type.DType
 }
 
 // moments gives mean and 1/sqrt(variance + eps) along axes, kept with extent 1, in f32 at least.
@@ -175,14 +185,14 @@ func (c *call) groupNorm(groups int64) *ir.Value {
 // nativeGroupNorm also gives mean and 1/deviation by batch and group.
 func nativeGroupNorm(c *call) []*ir.Value {
 	x, g := c.val("input"), c.int("group")
-	if g < 1 || x.Type.Rank() < 2 || x.Type.Dims[1]%g != 0 || x.Type.Elements() == 0 {
+	if g < 1 || x.Type.Rank() < 2 || x.Type.Dims[1]%g != 0 {
 		c.failf("%d groups of the channels of %s", g, x.Type)
 	}
-	n := x.Type.Dims[0]
-	flat := reshape(c.b, x, []int64{n, g, x.Type.Elements() / n / g})
+	n, each := x.Type.Dims[0], x.Type.WithDims(x.Type.Dims[1:]...).Elements()/g
+	flat := reshape(c.b, x, []int64{n, g, each})
 	mu, rstd := c.moments(flat, []int64{2}, c.float("eps"))
-	d := x.Type.DType
-	return []*ir.Value{c.groupNorm(g), c.cast(reshape(c.b, mu, []int64{n, g}), d), c.cast(reshape(c.b, rstd, []int64{n, g}), d)}
+	mu, rstd = reshape(c.b, mu, []int64{n, g}), reshape(c.b, rstd, []int64{n, g})
+	return []*ir.Value{c.groupNorm(g), c.cast(mu, c.recorded(1, mu)), c.cast(rstd, c.recorded(2, rstd))}
 }
 
 // batchNorm scales channels by the running statistics.

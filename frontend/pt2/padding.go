@@ -48,6 +48,9 @@ func (c *call) constantPad(x *ir.Value, widths []int64, v scalar) *ir.Value {
 func (c *call) edgePad(x *ir.Value, widths []int64, mode string) *ir.Value {
 	low, high := c.padWidths(x, widths)
 	for d := range low {
+		if low[d] == 0 && high[d] == 0 {
+			continue
+		}
 		n := x.Type.Dims[d]
 		limit := n
 		switch mode {

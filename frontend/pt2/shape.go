@@ -23,7 +23,7 @@ var shapeRules = map[string]rule{
 	"unsqueeze":               seen(unsqueeze),
 	"squeeze":                 seen(func(_ *call, x *ref) view { return squeeze(x, iotaInts(x.typ.Rank())) }),
 	"squeeze.dim":             seen(func(c *call, x *ref) view { return squeeze(x, c.axes("dim", x.typ.Rank())) }),
-	"squeeze.dims":            seen(func(c *call, x *ref) view { return squeeze(x, c.axes("dim", x.typ.Rank())) }),
+	"squeeze.dims":            seen(func(c *call, x *ref) view { return squeeze(x, c.axesOrNone("dim", x.typ.Rank())) }),
 	"expand":                  seen(func(c *call, x *ref) view { return expandView(x.typ.Dims, c.expanded("size", x.typ.Dims)) }),
 	"broadcast_to":            seen(func(c *call, x *ref) view { return expandView(x.typ.Dims, c.expanded("size", x.typ.Dims)) }),
 	"expand_as":               seen(func(c *call, x *ref) view { return expandView(x.typ.Dims, c.ref("other").typ.Dims) }),
@@ -443,6 +443,9 @@ func unfold(c *call, x *ref) view {
 	rank := x.typ.Rank()
 	axis := c.axis("dimension", rank)
 	size, step := c.int("size"), c.int("step")
+	if rank == 0 && size == 1 && step > 0 {
+		return reshapeView(nil, []int64{1})
+	}
 	if rank == 0 || size < 1 || step < 1 || size > x.typ.Dims[axis] {
 		c.failf("windows of %d with step %d of %s", size, step, x.typ)
 	}
@@ -692,11 +695,7 @@ func meshgrid(c *call) []*ref {
 	}
 	var out []*ref
 	for i, x := range xs {
-		y := along(c.b, reshape(c.b, x, dims[i:i+1]), dims, i)
-		if xy {
-			y = swap(c.b, y, 0, 1)
-		}
-		out = append(out, fresh(y))
+		out = append(out, fresh(along(c.b, reshape(c.b, x, dims[i:i+1]), dims, i)))
 	}
 	if xy {
 		out[0], out[1] = out[1], out[0]

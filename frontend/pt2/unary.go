@@ -44,7 +44,7 @@ var unaryRules = map[string]rule{
 	"fix":         value(func(c *call) *ir.Value { return truncate(c.b, c.val("self")) }),
 	"frac":        formula(func(f fb, x *ir.Value) *ir.Value { return f.sub(x, truncate(f.b, x)) }),
 	"reciprocal":  formula(func(f fb, x *ir.Value) *ir.Value { return op.Div.Make(f.b, f.c(x, 1), x) }),
-	"square":      value(func(c *call) *ir.Value { x := c.val("self"); return op.Mul.Make(c.b, x, x) }),
+	"square":      value(square),
 	"deg2rad":     formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(x, math.Pi/180) }),
 	"rad2deg":     formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(x, 180/math.Pi) }),
 	"bitwise_not": same(op.Not),
@@ -60,26 +60,29 @@ var unaryRules = map[string]rule{
 	"gelu": value(func(c *call) *ir.Value {
 		return op.Gelu.Make(c.b, op.GeluAttr{Tanh: c.str("approximate") == "tanh"}, c.val("self"))
 	}),
-	"mish":            formula(func(f fb, x *ir.Value) *ir.Value { return f.mul(x, op.Tanh.Make(f.b, f.softplus(x))) }),
-	"log_sigmoid":     formula(func(f fb, x *ir.Value) *ir.Value { return f.neg(f.softplus(f.neg(x))) }),
-	"softplus":        formula(softplus),
-	"hardsigmoid":     formula(func(f fb, x *ir.Value) *ir.Value { return f.hardsigmoid(x) }),
-	"hardswish":       formula(func(f fb, x *ir.Value) *ir.Value { return f.mul(x, f.hardsigmoid(x)) }),
-	"elu":             formula(elu),
-	"celu":            formula(celu),
-	"selu":            formula(func(f fb, x *ir.Value) *ir.Value { return f.elu(x, 1.6732632423543772, 1.0507009873554805, 1) }),
-	"leaky_relu":      formula(leakyRelu),
-	"threshold":       value(threshold),
-	"hardshrink":      value(hardshrink),
-	"softshrink":      formula(softshrink),
-	"logit":           formula(logit),
-	"signbit":         value(signbit),
-	"dropout":         evalOnly("train", aliasOf("input")),
-	"feature_dropout": evalOnly("train", aliasOf("input")),
-	"alpha_dropout":   evalOnly("train", aliasOf("input")),
-	"rrelu":           evalOnly("training", formula(rrelu)),
-	"native_dropout":  evalOnly("train", nativeDropout),
-	"asinh":           formula(func(f fb, x *ir.Value) *ir.Value { return f.asinh(x) }),
+	"mish":             formula(func(f fb, x *ir.Value) *ir.Value { return f.mul(x, op.Tanh.Make(f.b, f.softplus(x))) }),
+	"log_sigmoid":      formula(func(f fb, x *ir.Value) *ir.Value { return f.neg(f.softplus(f.neg(x))) }),
+	"softplus":         formula(softplus),
+	"hardsigmoid":      formula(func(f fb, x *ir.Value) *ir.Value { return f.hardsigmoid(x) }),
+	"hardswish":        formula(func(f fb, x *ir.Value) *ir.Value { return f.mul(x, f.hardsigmoid(x)) }),
+	"elu":              formula(elu),
+	"celu":             formula(celu),
+	"selu":             formula(func(f fb, x *ir.Value) *ir.Value { return f.elu(x, 1.6732632423543772, 1.0507009873554805, 1) }),
+	"leaky_relu":       formula(leakyRelu),
+	"threshold":        value(threshold),
+	"hardshrink":       value(hardshrink),
+	"softshrink":       formula(softshrink),
+	"logit":            formula(logit),
+	"signbit":          value(signbit),
+	"dropout":          evalOnly("train", aliasOf("input")),
+	"feature_dropout":  evalOnly("train", aliasOf("input")),
+	"alpha_dropout":    evalOnly("train", aliasOf("input")),
+	"dropout_":         evalOnly("train", aliasOf("self")),
+	"feature_dropout_": evalOnly("train", aliasOf("self")),
+	"alpha_dropout_":   evalOnly("train", aliasOf("self")),
+	"rrelu":            evalOnly("training", formula(rrelu)),
+	"native_dropout":   evalOnly("train", nativeDropout),
+	"asinh":            formula(func(f fb, x *ir.Value) *ir.Value { return f.asinh(x) }),
 	"atanh": formula(func(f fb, x *ir.Value) *ir.Value {
 		return f.half(f.sub(op.Log1p.Make(f.b, x), op.Log1p.Make(f.b, f.neg(x))))
 	}),
@@ -125,6 +128,14 @@ var aliased = aliasOf("self")
 
 func aliasOf(arg string) rule {
 	return func(c *call) []*ref { return []*ref{c.ref(arg).through(c.b, identityView())} }
+}
+
+func square(c *call) *ir.Value {
+	x := c.val("self")
+	if x.Type.DType == tensor.Bool {
+		x = c.cast(x, tensor.I64)
+	}
+	return op.Mul.Make(c.b, x, x)
 }
 
 // evalOnly refuses the training form of an operator.
