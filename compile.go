@@ -244,6 +244,7 @@ func (c *compilation) artifact() (artifact.Manifest, artifact.Contents, error) {
 		Plugin:  artifact.Plugin{Name: c.plugin.Name, Version: c.plugin.Version, SHA256: c.plugin.Digest, PlatformVersion: c.result.Stats.PlatformVersion},
 		Inputs:  artifactPorts(c.model.Inputs),
 		Outputs: artifactPorts(c.model.Outputs),
+		Numbers: c.model.Numbers,
 		Weights: []artifact.Weight{}, State: []artifact.Weight{}, Constants: []artifact.Weight{},
 		Results: make([][]artifact.Slot, len(p.Results)),
 		Aliases: []artifact.Alias{},

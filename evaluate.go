@@ -51,6 +51,9 @@ func (e *Evaluator) Ports() (inputs, outputs []artifact.Port) {
 	return artifactPorts(e.model.Inputs), artifactPorts(e.model.Outputs)
 }
 
+// Numbers implements Caller.
+func (e *Evaluator) Numbers() []artifact.Number { return e.model.Numbers }
+
 // Call implements Caller. It cannot be interrupted within an operator.
 func (e *Evaluator) Call(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	r, err := eval.Run(e.model.Module, inputs, eval.Options{Weights: func(w *ir.Weight) (*tensor.Tensor, error) {

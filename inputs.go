@@ -68,7 +68,7 @@ func closeFiles(files []*tensorFile) error {
 func (f *tensorFile) shapes(ports []Port) ([][]int64, error) {
 	var errs diag.List
 	out := make([][]int64, len(ports))
-	places := artifactPorts(ports)
+	places := f.numbering(artifactPorts(ports), artifact.KindInput)
 	for i, p := range ports {
 		at := slices.IndexFunc(f.tensors, func(n weights.Named) bool { return runtime.Place(places, artifact.KindInput, n.Name) == i })
 		if at < 0 {
@@ -78,6 +78,23 @@ func (f *tensorFile) shapes(ports []Port) ([][]int64, error) {
 		out[i] = f.tensors[at].Dims
 	}
 	return out, errs.Err()
+}
+
+// numbering are the ports with ordinals as the file counts. Ordinals count all flattened leaves; a file whose names are kind_0, kind_1, ... for
+// as many tensors as there are ports counts the tensors alone, which differs where other leaves lie between.
+func (f *tensorFile) numbering(ports []artifact.Port, kind string) []artifact.Port {
+	if len(f.tensors) != len(ports) {
+		return ports
+	}
+	out := slices.Clone(ports)
+	for i := range ports {
+		name := fmt.Sprintf("%s_%d", kind, i)
+		if !slices.ContainsFunc(f.tensors, func(n weights.Named) bool { return n.Name == name }) {
+			return ports
+		}
+		out[i].Ordinal = i
+	}
+	return out
 }
 
 func (f *tensorFile) arrange(ports []artifact.Port) ([]*tensor.Tensor, error) {

@@ -13,6 +13,7 @@ import (
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
 	"tpuc/ir/text"
+	"tpuc/tpu/artifact"
 )
 
 // Model is a model with fixed shapes, ready for the passes. Close it after the last use of its module.
@@ -23,8 +24,9 @@ type Model struct {
 	Module  *ir.Module
 	Inputs  []Port
 	Outputs []Port
-	Dims    pt2.Binding    // values of symbolic dimensions
-	Weights weights.Source // nil for text
+	Numbers []artifact.Number // outputs that are no tensors
+	Dims    pt2.Binding       // values of symbolic dimensions
+	Weights weights.Source    // nil for text
 	program *pt2.Program
 }
 
@@ -109,6 +111,11 @@ func (m *Model) importProgram(ctx context.Context, p *pt2.Program, shapes Shapes
 	}
 	m.Kind, m.Torch, m.Module, m.Dims = "pt2", p.TorchVersion, im.Module, im.Binding
 	m.Inputs, m.Outputs = ports(im.Inputs), ports(im.Outputs)
+	for _, l := range im.Outputs {
+		if l.Kind == pt2.Number {
+			m.Numbers = append(m.Numbers, artifact.Number{Name: l.Name, Path: l.Path, Ordinal: l.Ordinal, Value: l.Value})
+		}
+	}
 	m.Weights, m.program = p.Weights(), p
 	return nil
 }

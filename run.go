@@ -20,6 +20,8 @@ import (
 type Caller interface {
 	// Ports are the model's inputs and outputs that are tensors.
 	Ports() (inputs, outputs []artifact.Port)
+	// Numbers are the outputs that are no tensors, the same in every call.
+	Numbers() []artifact.Number
 	// Call makes one call: inputs and outputs in the ports' order.
 	Call(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, error)
 	// Changed is the present contents of all state, and of the inputs that the last call changed.
@@ -111,7 +113,7 @@ func (c *Calls) call(ctx context.Context, caller Caller, i int) (*CallReport, er
 	if err != nil {
 		return nil, err
 	}
-	r := &CallReport{Inputs: from, Wall: time.Since(start).Seconds()}
+	r := &CallReport{Inputs: from, Wall: time.Since(start).Seconds(), Numbers: caller.Numbers()}
 	for k, x := range outputs {
 		r.Outputs = append(r.Outputs, summarize(out[k], x))
 	}
@@ -122,14 +124,14 @@ func (c *Calls) call(ctx context.Context, caller Caller, i int) (*CallReport, er
 		}
 	}
 	if i < len(c.expected) {
-		r.Compared = compareOutputs(c.expected[i], out, outputs, c.o.Tolerance)
+		r.Compared = compareOutputs(c.expected[i], out, outputs, caller.Numbers(), c.o.Tolerance)
 	}
 	if i < len(c.state) {
 		changed, err := caller.Changed(ctx)
 		if err != nil {
 			return nil, err
 		}
-		compared, unnamed := compareState(c.state[i], in, changed, c.o.Tolerance)
+		compared, unnamed := compareState(c.state[i], c.numbering(i, in), changed, c.o.Tolerance)
 		r.Compared = append(r.Compared, compared...)
 		r.NotCompared = unnamed
 	}
@@ -142,7 +144,7 @@ func (c *Calls) inputsOf(i int, ports []artifact.Port) ([]*tensor.Tensor, string
 		inputs, err := Random(ports, *c.o.Random)
 		return inputs, fmt.Sprintf("random %d", *c.o.Random), err
 	}
-	inputs, err := c.inputs[i].arrange(ports)
+	inputs, err := c.inputs[i].arrange(c.numbering(i, ports))
 	if err != nil {
 		return nil, "", err
 	}
@@ -150,6 +152,14 @@ func (c *Calls) inputsOf(i int, ports []artifact.Port) ([]*tensor.Tensor, string
 		return nil, "", fmt.Errorf("%s:\n%w", c.inputs[i].path, err)
 	}
 	return inputs, c.inputs[i].path, nil
+}
+
+// numbering are the input ports as the file of call i numbers them.
+func (c *Calls) numbering(i int, ports []artifact.Port) []artifact.Port {
+	if c.o.Random != nil {
+		return ports
+	}
+	return c.inputs[i].numbering(ports, artifact.KindInput)
 }
 
 // numbered is the file's name for call i: F, F_2, F_3, before the extension.
@@ -167,84 +177,6 @@ func writeOutputs(file string, ports []artifact.Port, outputs []*tensor.Tensor) 
 		named[i] = weights.Named{Name: fmt.Sprintf("output_%d", ports[i].Ordinal), Tensor: x}
 	}
 	return weights.WriteSafetensors(file, named)
-}
-
-// compareOutputs compares in the ports' order; what the file has beyond comes last, in the file's order.
-func compareOutputs(f *tensorFile, ports []artifact.Port, outputs []*tensor.Tensor, tol *compare.Tolerance) []Comparison {
-	const kind = artifact.KindOutput
-	found := make([]*Comparison, len(ports))
-	var extra []Comparison
-	for _, want := range f.tensors {
-		i := runtime.Place(ports, kind, want.Name)
-		switch {
-		case i < 0:
-			extra = append(extra, problem(kind, want.Name, "in %s, but the model has no such output", f.path))
-		case found[i] != nil:
-			extra = append(extra, problem(kind, want.Name, "in %s under two names", f.path))
-		default:
-			c := Comparison{Kind: kind, Name: portName(kind, ports[i]), Type: ports[i].String(), Result: compareTensors(outputs[i], want.Tensor, tol)}
-			found[i] = &c
-		}
-	}
-	var out []Comparison
-	for i, c := range found {
-		if c == nil {
-			out = append(out, problem(kind, portName(kind, ports[i]), "not in %s", f.path))
-			continue
-		}
-		out = append(out, *c)
-	}
-	return append(out, extra...)
-}
-
-// compareState compares in the file's order. unnamed is the state and the changed inputs that the file does not name: it may name any part.
-func compareState(f *tensorFile, inputs []artifact.Port, changed []Changed, tol *compare.Tolerance) (out []Comparison, unnamed []string) {
-	const kind = artifact.KindState
-	seen := make([]bool, len(changed))
-	for _, want := range f.tensors {
-		in := runtime.Place(inputs, artifact.KindInput, want.Name)
-		i := slices.IndexFunc(changed, func(c Changed) bool { return slices.Contains(c.Names, want.Name) })
-		if i < 0 && in >= 0 {
-			i = slices.IndexFunc(changed, func(c Changed) bool { return c.Input == in })
-		}
-		if i < 0 {
-			out = append(out, problem(kind, want.Name, "in %s, but a call changes no state and no input of that name", f.path))
-			continue
-		}
-		seen[i] = true
-		out = append(out, Comparison{Kind: kind, Name: want.Name, Type: changed[i].Type.String(), Result: compareTensors(changed[i].Tensor, want.Tensor, tol)})
-	}
-	for i, c := range changed {
-		switch {
-		case seen[i]:
-		case c.Input >= 0:
-			unnamed = append(unnamed, portName(artifact.KindInput, inputs[c.Input]))
-		default:
-			unnamed = append(unnamed, c.Names[0])
-		}
-	}
-	return out, unnamed
-}
-
-func compareTensors(got, want *tensor.Tensor, tol *compare.Tolerance) compare.Result {
-	if tol == nil {
-		t := compare.Default(want.DType)
-		tol = &t
-	}
-	return compare.Compare(got, want, *tol)
-}
-
-func problem(kind, name, format string, args ...any) Comparison {
-	return Comparison{Kind: kind, Name: name, Result: compare.Result{Problem: fmt.Sprintf(format, args...)}}
-}
-
-// portName is such as output_0, with the model's own name where it says more.
-func portName(kind string, p artifact.Port) string {
-	name := fmt.Sprintf("%s_%d", kind, p.Ordinal)
-	if p.Name != "" && p.Name != name {
-		name += " " + p.Name
-	}
-	return name
 }
 
 // Session is a Caller on the device.
@@ -267,6 +199,9 @@ func (s *Session) Ports() (inputs, outputs []artifact.Port) {
 	man := s.model.Manifest()
 	return man.Inputs, man.Outputs
 }
+
+// Numbers implements Caller.
+func (s *Session) Numbers() []artifact.Number { return s.model.Manifest().Numbers }
 
 // Call implements Caller.
 func (s *Session) Call(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {

@@ -21,12 +21,13 @@ type RunReport struct {
 
 // CallReport says what one call gave.
 type CallReport struct {
-	Inputs      string       `json:"inputs"`             // file, or "random" and the seed
-	Wall        float64      `json:"wall_s"`             // seconds, the transfer of inputs and outputs included
-	Outputs     []Summary    `json:"outputs"`            // in the model's order
-	Output      string       `json:"output,omitempty"`   // file written
-	Compared    []Comparison `json:"compared,omitempty"` // with what was expected
-	NotCompared []string     `json:"unnamed,omitempty"`  // state that the file of expected state does not name
+	Inputs      string            `json:"inputs"`             // file, or "random" and the seed
+	Wall        float64           `json:"wall_s"`             // seconds, the transfer of inputs and outputs included
+	Outputs     []Summary         `json:"outputs"`            // in the model's order
+	Numbers     []artifact.Number `json:"numbers,omitempty"`  // outputs that are no tensors
+	Output      string            `json:"output,omitempty"`   // file written
+	Compared    []Comparison      `json:"compared,omitempty"` // with what was expected
+	NotCompared []string          `json:"unnamed,omitempty"`  // state that the file of expected state does not name
 }
 
 // Summary describes one output. Minimum, maximum and mean are over its finite elements, absent without any and for complex numbers.
@@ -88,6 +89,9 @@ func (r *RunReport) Write(w io.Writer) error {
 			for _, o := range c.Outputs {
 				fmt.Fprintf(t, "  %s\t%s\t%s\n", portName(artifact.KindOutput, o.Port), o.Port.Type, o.figures())
 			}
+			for _, n := range c.Numbers {
+				fmt.Fprintf(t, "  %s\tnumber\t%s\n", numberName(n), n.Value)
+			}
 		}
 		for _, x := range c.Compared {
 			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", x.Name, x.Type, x.verdict(), x.figures())
@@ -104,7 +108,7 @@ func (r *RunReport) Write(w io.Writer) error {
 		compared += len(c.Compared)
 	}
 	if compared > 0 && r.differ() == nil {
-		_, err := fmt.Fprintf(w, "all %d results are as expected\n", compared)
+		_, err := fmt.Fprintf(w, "everything is as expected (%d compared)\n", compared)
 		return err
 	}
 	return nil
@@ -124,6 +128,8 @@ func (c Comparison) figures() string {
 		return c.Problem
 	case c.Worst == nil:
 		return "no elements"
+	case c.MaxAbs == 0 && c.Failed == 0:
+		return "equal"
 	}
 	s := fmt.Sprintf("worst %v: got %s, wanted %s; max abs diff %.3g (limit %.3g), rel L2 %.3g", c.Worst, c.Got, c.Want, c.MaxAbs, c.Limit, c.RelL2)
 	if c.Failed > 0 {

@@ -36,6 +36,7 @@ type Manifest struct {
 	Dims       []Dim    `json:"dims,omitempty"`       // symbolic dimensions of the model and their values in this program
 	Inputs     []Port   `json:"inputs"`               // user inputs in flattened order
 	Outputs    []Port   `json:"outputs"`              // user outputs in flattened order
+	Numbers    []Number `json:"numbers,omitempty"`    // user outputs that are no tensors but numbers known when compiling, such as a size
 	Weights    []Weight `json:"weights"`              // tensors of the checkpoint that the program only reads
 	State      []Weight `json:"state"`                // tensors that the program changes; their contents are the initial ones
 	Constants  []Weight `json:"constants"`            // tensors that belong to the program
@@ -94,6 +95,14 @@ type Port struct {
 	// Ordinal is its place among all flattened leaves, those that are no tensors included: the i of input_<i> and output_<i>.
 	Ordinal int `json:"ordinal"`
 	Type
+}
+
+// Number is a user output that is no tensor.
+type Number struct {
+	Name    string `json:"name,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Ordinal int    `json:"ordinal"` // as in Port
+	Value   string `json:"value"`   // as Python writes it
 }
 
 // Weight is a tensor that the program takes as an argument and the user does not give.
