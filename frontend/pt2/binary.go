@@ -64,14 +64,9 @@ var binaryRules = concatRules(map[string]rule{
 	"copysign.Scalar":           floatBinary(copysign),
 	"heaviside":                 value(heaviside),
 	"isclose":                   value(isClose),
-	"_unsafe_masked_fill":       value(maskedFill),
 	"float_power.Tensor_Scalar": value(floatPower),
 	"float_power.Tensor_Tensor": value(floatPower),
 	"float_power.Scalar":        value(floatPower),
-	"squared_difference": promoted(func(b *ir.Builder, x []*ir.Value) *ir.Value {
-		d := op.Sub.Make(b, x[0], x[1])
-		return op.Mul.Make(b, d, d)
-	}),
 },
 	bothForms(promoted(plain(op.Mul)), "mul", "multiply"),
 	bothForms(floatBinary(plain(op.Div)), "div", "divide", "true_divide"),
@@ -83,12 +78,13 @@ var binaryRules = concatRules(map[string]rule{
 	bothForms(promoted(plain(op.And)), "bitwise_and", "__and__"),
 	bothForms(promoted(plain(op.Or)), "bitwise_or", "__or__"),
 	bothForms(promoted(plain(op.Xor)), "bitwise_xor", "__xor__"),
-	bothForms(promoted(plain(op.ShiftLeft)), "bitwise_left_shift", "__lshift__"),
-	bothForms(promoted(plain(op.ShiftRight)), "bitwise_right_shift", "__rshift__"),
+	bothForms(promoted(plain(op.ShiftLeft)), "__lshift__"),
+	bothForms(promoted(plain(op.ShiftRight)), "__rshift__"),
 	map[string]rule{
 		"logical_and": value(logical(op.And)), "logical_or": value(logical(op.Or)), "logical_xor": value(logical(op.Xor)),
 		"bitwise_and.Scalar_Tensor": promoted(plain(op.And)), "bitwise_or.Scalar_Tensor": promoted(plain(op.Or)),
 		"bitwise_xor.Scalar_Tensor": promoted(plain(op.Xor)), "remainder.Scalar_Tensor": promoted(remainder),
+		"bitwise_left_shift.Tensor": promoted(plain(op.ShiftLeft)), "bitwise_right_shift.Tensor": promoted(plain(op.ShiftRight)),
 		"bitwise_left_shift.Tensor_Scalar": promoted(plain(op.ShiftLeft)), "bitwise_right_shift.Tensor_Scalar": promoted(plain(op.ShiftRight)),
 	},
 )

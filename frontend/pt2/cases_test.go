@@ -290,7 +290,7 @@ func TestOps(t *testing.T) {
 				file: func(kind string) string { return base + "." + kind + ".safetensors" }}
 		}
 	}
-	sweep(t, 1717, runs)
+	sweep(t, 1798, runs)
 }
 
 // show is a comparison for a failure's message.

@@ -17,8 +17,6 @@ var castRules = map[string]rule{
 	"_to_copy":        value(func(c *call) *ir.Value { x := c.val("self"); return c.cast(x, c.dtype("dtype", x.Type.DType)) }),
 	"clone":           value(func(c *call) *ir.Value { return c.val("self") }),
 	"lift_fresh_copy": value(func(c *call) *ir.Value { return c.val("self") }),
-	"alias_copy":      value(func(c *call) *ir.Value { return c.val("self") }),
-	"detach_copy":     value(func(c *call) *ir.Value { return c.val("self") }),
 	"contiguous":      contiguous,
 	"alias":           aliased,
 	"detach":          aliased,
@@ -34,10 +32,6 @@ var castRules = map[string]rule{
 	"real":            realOnly(aliased),
 	"cpu":             aliased,
 	"cuda":            aliased,
-	"_autocast_to_reduced_precision": func(c *call) []*ref {
-		c.unsupported("autocast at run time")
-		return nil
-	},
 }
 
 // to is the tensor itself where nothing changes, otherwise a copy.

@@ -2,6 +2,7 @@ package pt2
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tpuc/ir/diag"
@@ -38,7 +39,7 @@ func (l *lacking) add(c *call, reason string) {
 		e = &lack{target: c.node.Target, reason: reason, loc: loc, types: c.signature()}
 		l.byKey[key] = e
 		l.entries = append(l.entries, e)
-	} else if len(e.places) < maxPlaces && loc.Layer != "" {
+	} else if len(e.places) < maxPlaces && loc.Layer != "" && loc.Layer != e.loc.Layer && !slices.Contains(e.places, loc.Layer) {
 		e.places = append(e.places, loc.Layer)
 	}
 	e.count++

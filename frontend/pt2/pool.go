@@ -14,6 +14,8 @@ var poolRules = map[string]rule{
 	"max_pool1d":                    value(func(c *call) *ir.Value { return c.maxPool(1) }),
 	"max_pool2d":                    value(func(c *call) *ir.Value { return c.maxPool(2) }),
 	"max_pool3d":                    value(func(c *call) *ir.Value { return c.maxPool(3) }),
+	"max_pool2d_with_indices":       values(func(c *call) []*ir.Value { return c.maxPoolIndices(2) }),
+	"max_pool3d_with_indices":       values(func(c *call) []*ir.Value { return c.maxPoolIndices(3) }),
 	"avg_pool1d":                    value(func(c *call) *ir.Value { return c.avgPool(1) }),
 	"avg_pool2d":                    value(func(c *call) *ir.Value { return c.avgPool(2) }),
 	"avg_pool3d":                    value(func(c *call) *ir.Value { return c.avgPool(3) }),
@@ -120,6 +122,33 @@ func (c *call) maxPool(spatial int) *ir.Value {
 		y = op.Maximum.Make(c.b, y, v)
 	})
 	return y
+}
+
+// maxPoolIndices also gives the place of each maximum in the flattened last dimensions.
+func (c *call) maxPoolIndices(spatial int) []*ir.Value {
+	x := c.val("self")
+	w := c.poolWindow(x, spatial)
+	lead := x.Type.Rank() - spatial
+	plane := x.Type.Dims[lead:]
+	places := counting(c.b, tensor.I64, []int64{x.Type.WithDims(plane...).Elements()}, 0)
+	places = op.BroadcastTo(c.b, reshape(c.b, places, plane), x.Type.Dims)
+	var ids []*ir.Value
+	c.taps(places, w, intScalar(0), func(v *ir.Value) { ids = append(ids, v) })
+	var y, at *ir.Value
+	c.taps(x, w, lowest(x.Type.DType), func(v *ir.Value) {
+		id := ids[0]
+		ids = ids[1:]
+		if y == nil {
+			y, at = v, id
+			return
+		}
+		higher := compare(c.b, op.GT, v, y)
+		if v.Type.DType.IsFloat() {
+			higher = op.Or.Make(c.b, higher, compare(c.b, op.NE, v, v))
+		}
+		y, at = op.Select.Make(c.b, higher, v, y), op.Select.Make(c.b, higher, id, at)
+	})
+	return []*ir.Value{y, at}
 }
 
 // avgPool divides by the window's size, or by its elements within x.

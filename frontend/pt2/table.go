@@ -31,6 +31,11 @@ func (c *call) findRule() rule {
 	if r, ok := rules()[name]; ok {
 		return r
 	}
+	if base, overload, _ := strings.Cut(name, "."); strings.HasSuffix(base, "_copy") {
+		if r, ok := rules()[strings.TrimSuffix(strings.TrimSuffix(base, "_copy")+"."+overload, ".")]; ok && c.schema != nil {
+			return copies(r)
+		}
+	}
 	pure, ok := functional(name)
 	if !ok || c.schema == nil || !c.schema.mutates {
 		return nil
@@ -40,6 +45,17 @@ func (c *call) findRule() rule {
 		return nil
 	}
 	return inPlace(r)
+}
+
+// copies gives the results of a view operator new memory, as its _copy form does.
+func copies(f rule) rule {
+	return func(c *call) []*ref {
+		out := f(c)
+		for i, r := range out {
+			out[i] = fresh(r.read(c.b))
+		}
+		return out
+	}
 }
 
 // functional is the name of an in-place operator without the writing: add_.Tensor is add.Tensor, __ior__.Tensor is __or__.Tensor.
