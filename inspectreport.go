@@ -72,7 +72,7 @@ func (s *Inspection) writeProgram(row rower) {
 	storedRows(row, "state", s.State)
 	name := "weights"
 	for _, c := range s.Classes {
-		line := fmt.Sprintf("%d %ss, %s", c.Count, c.Class, Bytes(c.Bytes))
+		line := fmt.Sprintf("%s: %d tensors, %s", c.Class, c.Count, Bytes(c.Bytes))
 		if c.Absent > 0 {
 			line += fmt.Sprintf(" (%d without their bytes)", c.Absent)
 		}

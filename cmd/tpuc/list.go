@@ -90,7 +90,7 @@ type opRow struct {
 }
 
 func listOps() table {
-	t := table{head: []string{"name", "kind", "arguments", "attributes", "what it computes"}}
+	t := table{head: []string{"name", "kind", "arguments", "what it computes"}}
 	var rows []opRow
 	for _, o := range op.All {
 		r := opRow{Name: o.Name, Kind: "primitive", Args: []string{}, Attrs: attributes(o), Doc: o.Doc}
@@ -108,7 +108,7 @@ func listOps() table {
 			r.Args = append(r.Args, name)
 		}
 		rows = append(rows, r)
-		t.cells = append(t.cells, []string{r.Name, r.Kind, strings.Join(r.Args, " "), strings.Join(r.Attrs, " "), r.Doc})
+		t.cells = append(t.cells, []string{r.Name, r.Kind, strings.Join(r.Args, " "), r.Doc})
 	}
 	t.rows = rows
 	return t
@@ -140,19 +140,22 @@ type ruleRow struct {
 	Doc  string `json:"doc"`
 }
 
-// listPasses has a row for every place in the compile's order: some passes run twice.
+// listPasses has a row for every place in the compile's order: some passes run twice. As text rules are listed under the first.
 func listPasses() table {
-	t := table{head: []string{"name", "rules", "what it does"}}
+	t := table{head: []string{"name", "what it does"}}
 	var rows []passRow
+	seen := make(map[string]bool)
 	for _, p := range passes.List {
 		r := passRow{Name: p.Name, Doc: p.Doc, Required: p.Required}
-		var names []string
+		t.cells = append(t.cells, []string{r.Name, r.Doc})
 		for _, rule := range p.Rules {
 			r.Rules = append(r.Rules, ruleRow{rule.Name, rule.Doc})
-			names = append(names, rule.Name)
+			if !seen[p.Name] {
+				t.cells = append(t.cells, []string{"  " + rule.Name, "  " + rule.Doc})
+			}
 		}
+		seen[p.Name] = true
 		rows = append(rows, r)
-		t.cells = append(t.cells, []string{r.Name, strings.Join(names, " "), r.Doc})
 	}
 	t.rows = rows
 	return t

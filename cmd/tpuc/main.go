@@ -59,7 +59,7 @@ func run(args []string) (code int) {
 // explain shows what is known of a failed plugin or a bug beyond the message.
 func explain(err error) {
 	var compile *tpu.CompileError
-	if errors.As(err, &compile) && strings.TrimSpace(compile.Log) != "" {
+	if errors.As(err, &compile) && compile.Kind != tpu.Canceled && compile.Kind != tpu.TimedOut && strings.TrimSpace(compile.Log) != "" {
 		fmt.Fprintf(os.Stderr, "the plugin printed:\n%s\n", indent(tail(compile.Log)))
 	}
 	var bug *diag.Bug

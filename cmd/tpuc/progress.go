@@ -31,9 +31,9 @@ type progress struct {
 }
 
 const (
-	ttyTick  = 200 * time.Millisecond
-	ttyAfter = time.Second      // a phase that takes less is not shown
-	lineTick = 30 * time.Second // where there is no terminal
+	ttyTick  = time.Second
+	ttyAfter = 900 * time.Millisecond // a phase that takes less is not shown
+	lineTick = 30 * time.Second       // where there is no terminal
 )
 
 // newProgress starts to watch. stop must be called.
