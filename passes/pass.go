@@ -44,6 +44,7 @@ var List = []Pass{
 	fold,
 	cse, // attention layers build equal masks
 	dce,
+	guard, // last: it reads who reads what
 }
 
 // All are the passes of List, each once, in its order.

@@ -89,7 +89,7 @@ func TestListIsInOrder(t *testing.T) {
 		}
 	}
 	_, err := Lookup("nosuch")
-	require.EqualError(t, err, `pass "nosuch" is unknown, wanted one of cleanup, raise, fold, cse, dce, expand`)
+	require.EqualError(t, err, `pass "nosuch" is unknown, wanted one of cleanup, raise, fold, cse, dce, expand, guard`)
 }
 
 // Every valid order gives a program that computes the same and holds no composites; the list's own order and the seeds are
