@@ -15,6 +15,7 @@ type Traits uint8
 const (
 	Elementwise Traits = 1 << iota // every output element depends on the elements at its own place only
 	Commutative                    // the two arguments may be swapped
+	Exact                          // moves, compares or rounds once: evaluation gives the same bits on every processor, complex arithmetic aside
 )
 
 // Op is an operator. Exactly one of Lower and Decompose is set: a primitive has Lower, a composite Decompose.
@@ -72,6 +73,21 @@ func CostOf(n *Node) Cost {
 		}
 	}
 	return c
+}
+
+// IsExact reports that evaluating n gives the same bits on every processor, which a program that is compiled by several must hold to:
+// integers and bools always do, and operators with the trait Exact, but for complex arithmetic, whose products and sums may be fused.
+// What comes out of a mathematical library, and sums of floats, whose order and fusion are the implementation's, do not.
+func IsExact(n *Node) bool {
+	exact, complexes := true, false
+	for _, values := range [][]*Value{n.Args, n.Outs} {
+		for _, v := range values {
+			d := v.Type.DType
+			exact = exact && (d.IsInt() || d == tensor.Bool)
+			complexes = complexes || d.IsComplex()
+		}
+	}
+	return exact || n.Op.Traits&Exact != 0 && !(complexes && n.Op.Traits&Elementwise != 0)
 }
 
 // ShapeError is a violated check of an operator's shape rule. ID is the check's number within the operator, shared by code, goldens and error text.

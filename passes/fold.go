@@ -2,6 +2,8 @@ package passes
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"tpuc/ir"
 	"tpuc/ir/eval"
@@ -17,7 +19,7 @@ const (
 	maxWork    = 64 << 20 // bytes and operations of all results computed, so that the pass is bounded
 )
 
-// fold evaluates nodes whose arguments are all known: literals and the contents of constant weights, never those of parameters, of
+// fold evaluates nodes whose arguments are all known and whose results have the same bits on every processor (ir.IsExact): literals and the contents of constant weights, never those of parameters, of
 // persistent buffers or of state. Equal elements become a scalar and a broadcast. Iota and broadcasts stay as they are, since their
 // elements would take more room; but what is computed from them counts as known, so a small result at the end of a chain is folded.
 var fold = Pass{
@@ -107,6 +109,9 @@ func (f *folder) make(b *ir.Builder, x *tensor.Tensor) *ir.Value {
 
 // eval computes n's results where that is possible and cheap enough, and gives the bytes of literals behind them.
 func (f *folder) eval(n *ir.Node) (out []*tensor.Tensor, bytes int64) {
+	if !ir.IsExact(n) {
+		return nil, 0
+	}
 	args := make([]*tensor.Tensor, len(n.Args))
 	for i, a := range n.Args {
 		k, ok := f.known[a]
@@ -129,5 +134,13 @@ func (f *folder) eval(n *ir.Node) (out []*tensor.Tensor, bytes int64) {
 	if err != nil {
 		panic(fmt.Sprintf("evaluating %s: %v", n.Op.Name, err))
 	}
+	if n.Op.Traits&ir.Elementwise != 0 && slices.ContainsFunc(out, hasNaN) {
+		return nil, 0
+	}
 	return out, bytes
+}
+
+// hasNaN finds the one result of arithmetic whose bits IEEE 754 leaves to the processor.
+func hasNaN(x *tensor.Tensor) bool {
+	return x.DType.IsFloat() && slices.ContainsFunc(x.Floats(), math.IsNaN)
 }

@@ -10,7 +10,7 @@ import (
 // their own magnitude.
 var Abs = definePlain(Def[None]{
 	Name: "abs", Doc: "Takes the magnitude of every element.", Args: "x",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer:  sameTypes(ints | floats),
 	Lower: func(e ir.Emitter, n *ir.Node, a None) []ir.Ref {
 		if n.Outs[0].Type.DType.IsUnsigned() { // StableHLO has abs of signed numbers only

@@ -5,7 +5,7 @@ import "tpuc/ir"
 // Add is x + y (StableHLO add). Integers wrap; on bool it is logical or, as in StableHLO.
 var Add = definePlain(Def[None]{
 	Name: "add", Doc: "Adds two tensors of one type elementwise.", Args: "x y",
-	Traits: ir.Elementwise | ir.Commutative,
+	Traits: ir.Elementwise | ir.Commutative | ir.Exact,
 	Infer:  sameTypes(bools | numbers),
 	Lower:  lowerTo("stablehlo.add"),
 	Eval:   addFn.eval,

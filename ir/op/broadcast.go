@@ -16,7 +16,8 @@ type BroadcastAttr struct {
 // Broadcast repeats x along new dimensions and along its own of extent 1 (StableHLO broadcast_in_dim).
 var Broadcast = define(Def[BroadcastAttr]{
 	Name: "broadcast", Doc: "Repeats a tensor along new dimensions and along its dimensions of extent 1.", Args: "x",
-	Infer: inferBroadcast,
+	Traits: ir.Exact,
+	Infer:  inferBroadcast,
 	Lower: func(e ir.Emitter, n *ir.Node, a BroadcastAttr) []ir.Ref {
 		return e.Emit(ir.HLO{Name: "stablehlo.broadcast_in_dim", Args: refs(e, n),
 			Attrs: []string{"broadcast_dimensions = " + i64Array(a.Dims)}, Out: []tensor.Type{n.Outs[0].Type}})

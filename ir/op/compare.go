@@ -30,7 +30,7 @@ type CompareAttr struct {
 // Every comparison with NaN is false, but ne, which is true. Complex numbers know eq and ne only.
 var Compare = define(Def[CompareAttr]{
 	Name: "compare", Doc: "Compares two tensors of one type elementwise.", Args: "x y",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer:  inferCompare, Lower: lowerCompare, Eval: evalCompare,
 })
 

@@ -15,7 +15,8 @@ type ConcatAttr struct {
 // Concat joins tensors along Axis (StableHLO concatenate, aten::cat). They are of one dtype, and of one shape but along Axis.
 var Concat = define(Def[ConcatAttr]{
 	Name: "concat", Doc: "Joins tensors along an axis.", Args: "xs...",
-	Infer: inferConcat,
+	Traits: ir.Exact,
+	Infer:  inferConcat,
 	Lower: func(e ir.Emitter, n *ir.Node, a ConcatAttr) []ir.Ref {
 		return e.Emit(ir.HLO{Name: "stablehlo.concatenate", Args: refs(e, n), Attrs: []string{fmt.Sprintf("dimension = %d : i64", a.Axis)},
 			Out: []tensor.Type{n.Outs[0].Type}})

@@ -13,6 +13,7 @@ type ConstantAttr struct {
 // Constant is a literal (StableHLO constant).
 var Constant = define(Def[ConstantAttr]{
 	Name: "constant", Doc: "A literal tensor.",
+	Traits: ir.Exact,
 	Infer: func(_ []tensor.Type, a ConstantAttr) ([]tensor.Type, error) {
 		if a.Value == nil {
 			return nil, fail(1, "no value, wanted a literal")

@@ -17,7 +17,7 @@ type ConvertAttr struct {
 // x != 0, from bool 0 or 1. Complex numbers become real ones by their real part.
 var Convert = define(Def[ConvertAttr]{
 	Name: "convert", Doc: "Changes the element type.", Args: "x",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer: func(in []tensor.Type, a ConvertAttr) ([]tensor.Type, error) {
 		if a.To == tensor.Invalid {
 			return nil, fail(1, "no dtype to convert to, wanted one")

@@ -6,7 +6,7 @@ import "tpuc/ir"
 // (aten::div with rounding_mode "trunc"). An integer divided by zero gives -1, all bits set, as XLA does.
 var Div = definePlain(Def[None]{
 	Name: "div", Doc: "Divides two tensors of one type elementwise; integers truncate towards zero.", Args: "x y",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer:  sameTypes(numbers),
 	Lower:  lowerTo("stablehlo.divide"),
 	Eval: scalar2{

@@ -9,7 +9,8 @@ import (
 // is nowhere larger; starts are 0-d integers of one dtype, one a dimension, clamped so that the box lies within x.
 var DynamicUpdateSlice = definePlain(Def[None]{
 	Name: "dynamic_update_slice", Doc: "Replaces a box of a tensor at a computed place.", Args: "x update starts...",
-	Infer: inferDynamicUpdateSlice, Lower: lowerTo("stablehlo.dynamic_update_slice"), Eval: evalDynamicUpdateSlice,
+	Traits: ir.Exact,
+	Infer:  inferDynamicUpdateSlice, Lower: lowerTo("stablehlo.dynamic_update_slice"), Eval: evalDynamicUpdateSlice,
 	// The update is done in place where x is donated or dead.
 	Cost: func(n *ir.Node, _ None) ir.Cost { return ir.Cost{Bytes: 2 * n.Args[1].Type.Bytes()} },
 })

@@ -9,6 +9,7 @@ import (
 // ids' shape + [D]. Ids are clamped to 0 .. V-1.
 var Embedding = definePlain(Def[None]{
 	Name: "embedding", Doc: "Takes rows of a table.", Args: "table ids",
+	Traits: ir.Exact,
 	Infer: func(in []tensor.Type, _ None) ([]tensor.Type, error) {
 		switch table, ids := in[0], in[1]; {
 		case table.Rank() != 2:

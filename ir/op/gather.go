@@ -23,7 +23,8 @@ type GatherAttr struct {
 // its slice lies within x. The result holds, for every index, one slice along OffsetDims.
 var Gather = define(Def[GatherAttr]{
 	Name: "gather", Doc: "Takes slices of a tensor at computed places.", Args: "x indices",
-	Infer: inferGather, Lower: lowerGather, Eval: evalGather,
+	Traits: ir.Exact,
+	Infer:  inferGather, Lower: lowerGather, Eval: evalGather,
 	Cost: func(n *ir.Node, _ GatherAttr) ir.Cost {
 		return ir.Cost{Bytes: 2*n.Outs[0].Type.Bytes() + n.Args[1].Type.Bytes()}
 	},

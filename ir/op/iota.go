@@ -16,6 +16,7 @@ type IotaAttr struct {
 // Iota counts 0, 1, 2, ... along Axis and repeats it along the others (StableHLO iota, aten::arange).
 var Iota = define(Def[IotaAttr]{
 	Name: "iota", Doc: "Counts up from zero along an axis.",
+	Traits: ir.Exact,
 	Infer: func(_ []tensor.Type, a IotaAttr) ([]tensor.Type, error) {
 		switch {
 		case !numbers.has(a.Type.DType) || a.Type.DType == tensor.Invalid:

@@ -10,7 +10,7 @@ import (
 // IsFinite tells whether floats are neither infinite nor NaN (StableHLO is_finite, aten::isfinite). The result is bool of x's shape.
 var IsFinite = definePlain(Def[None]{
 	Name: "is_finite", Doc: "Tells whether every element is neither infinite nor NaN.", Args: "x",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer: func(in []tensor.Type, _ None) ([]tensor.Type, error) {
 		if !in[0].DType.IsFloat() {
 			return nil, fail(1, "dtype %s, wanted float", in[0].DType)

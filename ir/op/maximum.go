@@ -5,7 +5,7 @@ import "tpuc/ir"
 // Maximum is the larger of x and y for bools, integers and floats (StableHLO maximum, aten::maximum). NaN on either side gives NaN.
 var Maximum = definePlain(Def[None]{
 	Name: "maximum", Doc: "Takes the larger of two tensors elementwise; NaN wins.", Args: "x y",
-	Traits: ir.Elementwise | ir.Commutative,
+	Traits: ir.Elementwise | ir.Commutative | ir.Exact,
 	Infer:  sameTypes(bools | ints | floats),
 	Lower:  lowerTo("stablehlo.maximum"),
 	Eval:   maxFn.eval,

@@ -5,7 +5,7 @@ import "tpuc/ir"
 // Minimum is the smaller of x and y for bools, integers and floats (StableHLO minimum, aten::minimum). NaN on either side gives NaN.
 var Minimum = definePlain(Def[None]{
 	Name: "minimum", Doc: "Takes the smaller of two tensors elementwise; NaN wins.", Args: "x y",
-	Traits: ir.Elementwise | ir.Commutative,
+	Traits: ir.Elementwise | ir.Commutative | ir.Exact,
 	Infer:  sameTypes(bools | ints | floats),
 	Lower:  lowerTo("stablehlo.minimum"),
 	Eval:   minFn.eval,

@@ -5,7 +5,7 @@ import "tpuc/ir"
 // Mul is x * y (StableHLO multiply, aten::mul). Integers wrap; on bool it is logical and, as in StableHLO.
 var Mul = definePlain(Def[None]{
 	Name: "mul", Doc: "Multiplies two tensors of one type elementwise.", Args: "x y",
-	Traits: ir.Elementwise | ir.Commutative,
+	Traits: ir.Elementwise | ir.Commutative | ir.Exact,
 	Infer:  sameTypes(bools | numbers),
 	Lower:  lowerTo("stablehlo.multiply"),
 	Eval:   mulFn.eval,

@@ -7,7 +7,7 @@ import (
 // Neg is -x for any numeric dtype (StableHLO negate, aten::neg). Integers wrap: the smallest signed one is its own negative.
 var Neg = definePlain(Def[None]{
 	Name: "neg", Doc: "Negates every element.", Args: "x",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer:  sameTypes(numbers),
 	Lower:  lowerTo("stablehlo.negate"),
 	Eval: scalar1{

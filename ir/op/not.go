@@ -8,7 +8,7 @@ import (
 // Not flips all bits of integers, and the value of bools (StableHLO not, aten::bitwise_not).
 var Not = definePlain(Def[None]{
 	Name: "not", Doc: "Flips the bits of every element.", Args: "x",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer:  sameTypes(bools | ints),
 	Lower:  lowerTo("stablehlo.not"),
 	Eval: func(in []*tensor.Tensor, _ None, out []tensor.Type) ([]*tensor.Tensor, error) {

@@ -15,7 +15,8 @@ type PadAttr struct {
 // Pad adds elements of the 0-d value around and between those of x, of one dtype (StableHLO pad, aten::constant_pad_nd).
 var Pad = define(Def[PadAttr]{
 	Name: "pad", Doc: "Adds or removes elements at the edges and between elements.", Args: "x value",
-	Infer: inferPad,
+	Traits: ir.Exact,
+	Infer:  inferPad,
 	Lower: func(e ir.Emitter, n *ir.Node, a PadAttr) []ir.Ref {
 		return e.Emit(ir.HLO{Name: "stablehlo.pad", Args: refs(e, n), Attrs: []string{"edge_padding_high = " + i64Array(a.High),
 			"edge_padding_low = " + i64Array(a.Low), "interior_padding = " + i64Array(a.Interior)}, Out: []tensor.Type{n.Outs[0].Type}})

@@ -10,7 +10,7 @@ import (
 // An integer's remainder by zero is x, as XLA gives; a float's is NaN.
 var Rem = definePlain(Def[None]{
 	Name: "rem", Doc: "Takes the remainder of truncated division elementwise, with the sign of the dividend.", Args: "x y",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer:  sameTypes(ints | floats),
 	Lower:  lowerTo("stablehlo.remainder"),
 	Eval: scalar2{

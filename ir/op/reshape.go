@@ -13,6 +13,7 @@ type ReshapeAttr struct {
 // Reshape gives x another shape of as many elements, in row-major order (StableHLO reshape, aten::reshape). Any dtype.
 var Reshape = define(Def[ReshapeAttr]{
 	Name: "reshape", Doc: "Changes the shape, keeping the elements in row-major order.", Args: "x",
+	Traits: ir.Exact,
 	Infer: func(in []tensor.Type, a ReshapeAttr) ([]tensor.Type, error) {
 		out := in[0].WithDims(a.Shape...)
 		if err := out.Check(); err != nil {

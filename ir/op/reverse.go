@@ -13,6 +13,7 @@ type ReverseAttr struct {
 // Reverse reverses the order of elements along Axes (StableHLO reverse, aten::flip). Any dtype.
 var Reverse = define(Def[ReverseAttr]{
 	Name: "reverse", Doc: "Reverses the order of elements along axes.", Args: "x",
+	Traits: ir.Exact,
 	Infer: func(in []tensor.Type, a ReverseAttr) ([]tensor.Type, error) {
 		if !ascending(a.Axes, in[0].Rank()) {
 			return nil, fail(1, "axes are %v, wanted ascending dimensions of rank %d", a.Axes, in[0].Rank())

@@ -9,7 +9,7 @@ import (
 // and the result are of one type.
 var Select = definePlain(Def[None]{
 	Name: "select", Doc: "Chooses between two tensors elementwise.", Args: "pred on_true on_false",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer: func(in []tensor.Type, _ None) ([]tensor.Type, error) {
 		switch p, t, f := in[0], in[1], in[2]; {
 		case !f.Equal(t):

@@ -10,7 +10,7 @@ import (
 // leaves the sign's bits only.
 var ShiftRight = definePlain(Def[None]{
 	Name: "shift_right", Doc: "Shifts bits right elementwise, keeping the sign.", Args: "x y",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer:  sameTypes(ints),
 	Lower: func(e ir.Emitter, n *ir.Node, _ None) []ir.Ref {
 		name := "stablehlo.shift_right_arithmetic"

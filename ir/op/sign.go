@@ -8,7 +8,7 @@ import (
 // Sign is -1, 0 or 1 for integers and floats (StableHLO sign, aten::sgn). Zeros keep their sign and NaN stays NaN.
 var Sign = definePlain(Def[None]{
 	Name: "sign", Doc: "Takes the sign of every element.", Args: "x",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer:  sameTypes(ints | floats),
 	Lower: func(e ir.Emitter, n *ir.Node, a None) []ir.Ref {
 		t := n.Outs[0].Type

@@ -15,7 +15,8 @@ type SliceAttr struct {
 // Slice takes every Stride-th element from Start up to Limit along every dimension (StableHLO slice, aten::slice). Any dtype.
 var Slice = define(Def[SliceAttr]{
 	Name: "slice", Doc: "Takes a strided box out of a tensor.", Args: "x",
-	Infer: inferSlice,
+	Traits: ir.Exact,
+	Infer:  inferSlice,
 	Lower: func(e ir.Emitter, n *ir.Node, a SliceAttr) []ir.Ref {
 		return e.Emit(ir.HLO{Name: "stablehlo.slice", Args: refs(e, n), Attrs: []string{"limit_indices = " + i64Array(a.Limit),
 			"start_indices = " + i64Array(a.Start), "strides = " + i64Array(a.Stride)}, Out: []tensor.Type{n.Outs[0].Type}})

@@ -22,7 +22,8 @@ type SortAttr struct {
 // Keys are bools, integers or floats; NaN counts as larger than all else, zeros of both signs as equal.
 var Sort = define(Def[SortAttr]{
 	Name: "sort", Doc: "Orders tensors together along an axis by the first of them.", Args: "xs...",
-	Infer: inferSort, Lower: lowerSort, Eval: evalSort,
+	Traits: ir.Exact,
+	Infer:  inferSort, Lower: lowerSort, Eval: evalSort,
 	Cost: func(n *ir.Node, a SortAttr) ir.Cost {
 		t := n.Outs[0].Type
 		return ir.Cost{Flops: t.Elements() * int64(math.Ceil(math.Log2(float64(max(t.Dims[a.Axis], 2)))))}

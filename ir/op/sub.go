@@ -5,7 +5,7 @@ import "tpuc/ir"
 // Sub is x - y for any numeric dtype (StableHLO subtract, aten::sub with alpha 1). Integers wrap.
 var Sub = definePlain(Def[None]{
 	Name: "sub", Doc: "Subtracts two tensors of one type elementwise.", Args: "x y",
-	Traits: ir.Elementwise,
+	Traits: ir.Elementwise | ir.Exact,
 	Infer:  sameTypes(numbers),
 	Lower:  lowerTo("stablehlo.subtract"),
 	Eval: scalar2{

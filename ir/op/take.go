@@ -16,6 +16,7 @@ type TakeAttr struct {
 // aten::select). Ids are clamped to the extent; negative ones do not count from the end.
 var Take = define(Def[TakeAttr]{
 	Name: "take", Doc: "Takes slices along an axis.", Args: "x ids",
+	Traits: ir.Exact,
 	Infer: func(in []tensor.Type, a TakeAttr) ([]tensor.Type, error) {
 		switch x, ids := in[0], in[1]; {
 		case a.Axis < 0 || a.Axis >= int64(x.Rank()):

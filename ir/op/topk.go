@@ -19,6 +19,7 @@ type TopKAttr struct {
 // counts as larger than all else; of equal elements the lower index comes first.
 var TopK = define(Def[TopKAttr]{
 	Name: "topk", Doc: "Takes the largest or smallest elements along an axis, and their indices.", Args: "x",
+	Traits: ir.Exact,
 	Infer: func(in []tensor.Type, a TopKAttr) ([]tensor.Type, error) {
 		x := in[0]
 		switch {

@@ -13,6 +13,7 @@ type TransposeAttr struct {
 // Transpose permutes the dimensions of x (StableHLO transpose, aten::permute). Any dtype.
 var Transpose = define(Def[TransposeAttr]{
 	Name: "transpose", Doc: "Permutes the dimensions.", Args: "x",
+	Traits: ir.Exact,
 	Infer: func(in []tensor.Type, a TransposeAttr) ([]tensor.Type, error) {
 		x := in[0]
 		if len(a.Perm) != x.Rank() || !distinct(a.Perm, x.Rank()) {
