@@ -370,7 +370,11 @@ func diff(c *call) *ir.Value {
 		parts = append(parts, p)
 	}
 	x = concat(c.b, axis, parts...)
-	for range min(c.int("n"), x.Type.Dims[axis]) {
+	times := min(c.int("n"), x.Type.Dims[axis])
+	if times > maxTaps {
+		c.unsupported("differences of order %d", times)
+	}
+	for range times {
 		n := x.Type.Dims[axis]
 		hi, lo := slice(c.b, x, axis, min(1, n), n, 1), slice(c.b, x, axis, 0, max(n-1, 0), 1)
 		if x.Type.DType == tensor.Bool {
