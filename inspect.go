@@ -117,7 +117,7 @@ func Inspect(ctx context.Context, path string, o InspectOptions) (*Inspection, e
 		err = s.text(ctx, path, o)
 	case artifact.IsArtifact(path):
 		err = s.artifact(path, o)
-	case isModel(path):
+	case isArchive(path):
 		err = s.archive(ctx, path, o)
 	default:
 		err = s.weights(path)
@@ -131,8 +131,8 @@ func Inspect(ctx context.Context, path string, o InspectOptions) (*Inspection, e
 	return s, nil
 }
 
-// isModel tells archives from other zip files, by name where it says so.
-func isModel(path string) bool {
+// isArchive tells archives from other zip files, by name where it says so.
+func isArchive(path string) bool {
 	if strings.HasSuffix(path, ".pt2") || strings.HasSuffix(path, ".pt2.gz") {
 		return true
 	}

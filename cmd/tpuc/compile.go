@@ -103,9 +103,6 @@ func runCompile(c *cobra.Command, model string, f *compileFlags, o tpuc.CompileO
 	return report.Write(c.OutOrStdout())
 }
 
-// logLines is how much of a plugin's output is shown after a failure: its last words say most.
-const logLines = 30
-
 // showLog prints what the plugin printed, whole when asked for.
 func showLog(w io.Writer, log string, whole bool) {
 	if !whole || strings.TrimSpace(log) == "" {
@@ -114,11 +111,17 @@ func showLog(w io.Writer, log string, whole bool) {
 	fmt.Fprintf(w, "the plugin printed:\n%s\n", indent(log))
 }
 
-// tail are the last lines of a log.
-func tail(log string) string {
+// headLines and tailLines are what is shown of a plugin's output after a failure: it begins with the cause and ends with what came of it.
+const (
+	headLines = 20
+	tailLines = 10
+)
+
+// excerpt is a log without its middle, when it is long.
+func excerpt(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
-	if n := len(lines) - logLines; n > 0 {
-		return fmt.Sprintf("... %d lines before ...\n%s", n, strings.Join(lines[n:], "\n"))
+	if n := len(lines) - headLines - tailLines; n > 1 {
+		lines = slices.Concat(lines[:headLines], []string{fmt.Sprintf("... %d lines ...", n)}, lines[len(lines)-tailLines:])
 	}
 	return strings.Join(lines, "\n")
 }

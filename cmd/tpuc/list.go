@@ -90,7 +90,7 @@ type opRow struct {
 }
 
 func listOps() table {
-	t := table{head: []string{"name", "kind", "arguments", "what it computes"}}
+	t := table{head: []string{"name", "kind", "arguments", "what it computes", "attributes"}}
 	var rows []opRow
 	for _, o := range op.All {
 		r := opRow{Name: o.Name, Kind: "primitive", Args: []string{}, Attrs: attributes(o), Doc: o.Doc}
@@ -108,7 +108,7 @@ func listOps() table {
 			r.Args = append(r.Args, name)
 		}
 		rows = append(rows, r)
-		t.cells = append(t.cells, []string{r.Name, r.Kind, strings.Join(r.Args, " "), r.Doc})
+		t.cells = append(t.cells, []string{r.Name, r.Kind, strings.Join(r.Args, " "), r.Doc, strings.Join(r.Attrs, " ")})
 	}
 	t.rows = rows
 	return t

@@ -60,7 +60,7 @@ func run(args []string) (code int) {
 func explain(err error) {
 	var compile *tpu.CompileError
 	if errors.As(err, &compile) && compile.Kind != tpu.Canceled && compile.Kind != tpu.TimedOut && strings.TrimSpace(compile.Log) != "" {
-		fmt.Fprintf(os.Stderr, "the plugin printed:\n%s\n", indent(tail(compile.Log)))
+		fmt.Fprintf(os.Stderr, "the plugin printed:\n%s\n", indent(excerpt(compile.Log)))
 	}
 	var bug *diag.Bug
 	if errors.As(err, &bug) {

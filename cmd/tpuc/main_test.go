@@ -26,25 +26,35 @@ import (
 	"tpuc/tpu/runtime"
 )
 
-// crashFile in the folder that tpuc runs in makes its compile child die like a plugin that fails a check.
-const crashFile = "crash-the-child"
+// sabotage are files that, in the folder that tpuc runs in, send a signal to its compile child as soon as the plugin is loaded: the child
+// dies like one whose plugin fails a check, or hangs. The child notes its process in the file pidFile there.
+var sabotage = map[string]syscall.Signal{"crash-the-child": syscall.SIGABRT, "stall-the-child": syscall.SIGSTOP}
+
+const pidFile = "child.pid"
 
 func TestMain(m *testing.M) {
-	// The child has a folder and an environment of its own.
-	if _, err := os.Stat(fmt.Sprintf("/proc/%d/cwd/%s", os.Getppid(), crashFile)); err == nil && os.Getenv("TPUC_COMPILE_CHILD") != "" {
-		go abortOnLoad()
+	if os.Getenv("TPUC_COMPILE_CHILD") != "" {
+		dir := fmt.Sprintf("/proc/%d/cwd/", os.Getppid()) // the child has a folder and an environment of its own
+		for name, signal := range sabotage {
+			if _, err := os.Stat(dir + name); err == nil {
+				go onLoad(func() {
+					fmt.Fprintln(os.Stderr, "F0101 00:00:00.000000 1 compiler.cc:1] Check failed: sabotage")
+					_ = os.WriteFile(dir+pidFile, []byte(strconv.Itoa(os.Getpid())), 0o600)
+					_ = syscall.Kill(os.Getpid(), signal)
+				})
+			}
+		}
 	}
 	tpu.ChildMain() // compiles start this binary again
 	testscript.Main(m, map[string]func(){"tpuc": main})
 }
 
-// abortOnLoad ends this process as abort does, as soon as the plugin is loaded.
-func abortOnLoad() {
+// onLoad calls f when the plugin is loaded into this process.
+func onLoad(f func()) {
 	for {
 		maps, err := os.ReadFile("/proc/self/maps")
 		if err != nil || strings.Contains(string(maps), "plugin.so") {
-			fmt.Fprintln(os.Stderr, "F0101 00:00:00.000000 1 compiler.cc:1] Check failed: sabotage")
-			_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
+			f()
 			return
 		}
 		time.Sleep(time.Millisecond)
@@ -54,6 +64,7 @@ func abortOnLoad() {
 // TestScripts runs the command lines of testdata/cli. Commands beside testscript's own:
 //
 //	status N COMMAND ...   run a command, which must exit with status N
+//	child wait | gone      wait until the compile child is sabotaged; demand that its process is no more
 //	json KEY[.KEY]... WANT the last output is JSON whose value there is WANT; * as WANT takes any value
 //
 // Conditions: [cpu-pjrt] and [libtpu], plugins on this machine or demanded by TPUC_REQUIRE; [tpu], a TPU to run on. $MODELS and $CASES
@@ -77,7 +88,7 @@ func TestScripts(t *testing.T) {
 			}
 			return nil
 		},
-		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"status": status, "json": jsonValue},
+		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"status": status, "json": jsonValue, "child": child},
 		Condition: func(c string) (bool, error) { return condition(t, c) },
 	})
 }
@@ -119,6 +130,24 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit status %d, wanted %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 	}
+}
+
+// child waits for the sabotage of the compile child, or demands that it has ended.
+func child(ts *testscript.TestScript, _ bool, args []string) {
+	file := ts.MkAbs(pidFile)
+	for range 2000 {
+		data, err := os.ReadFile(file)
+		pid, _ := strconv.Atoi(string(data))
+		switch {
+		case err != nil || pid == 0:
+		case args[0] == "wait":
+			return
+		case syscall.Kill(pid, 0) == syscall.ESRCH:
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	ts.Fatalf("child %s: nothing for 10 s", args[0])
 }
 
 // jsonValue looks a value up in the last output.
