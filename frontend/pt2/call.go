@@ -6,7 +6,6 @@ import (
 
 	"tpuc/frontend/weights"
 	"tpuc/ir"
-	"tpuc/ir/diag"
 	"tpuc/ir/op"
 	"tpuc/ir/tensor"
 )
@@ -331,9 +330,6 @@ func wide(d tensor.DType) tensor.DType {
 	}
 	return d
 }
-
-// location is the node's place, with the operator as a note where an error needs it.
-func (c *call) location() *diag.Loc { return c.b.Loc }
 
 // rule imports an operator: it gives the results in the schema's order, lists flattened, nil for a result that is None.
 type rule func(c *call) []*ref

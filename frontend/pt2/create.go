@@ -56,9 +56,6 @@ func (c *call) filledLike(s scalar) *ir.Value {
 	return splat(c.b, c.dtype("dtype", t.DType), s, t.Dims)
 }
 
-// maxLiteral is the largest number of elements computed here and written into the program.
-const maxLiteral = 1 << 12
-
 // arange is start, start+step, ... below end.
 func arange(c *call) *ir.Value {
 	start, step, end := intScalar(0), intScalar(1), c.scalar("end")

@@ -11,7 +11,6 @@ import (
 	"tpuc/frontend/weights"
 	"tpuc/ir"
 	"tpuc/ir/diag"
-	"tpuc/ir/op"
 	"tpuc/ir/tensor"
 )
 
@@ -261,19 +260,19 @@ func (im *importer) typeOf(meta *tensorMeta) (tensor.Type, []int64, error) {
 
 // resultType is the recorded type of the first result.
 func (c *call) resultType() tensor.Type {
-	for _, name := range outputNames(c.node) {
-		meta, ok := c.im.g.TensorValues[name]
-		if !ok {
-			break
-		}
-		t, _, err := c.im.typeOf(&meta)
-		if err != nil {
-			c.failf("tensor %q: %v", clip(name), err)
-		}
-		return t
+	names := outputNames(c.node)
+	if len(names) == 0 {
+		c.failf("the node has no result")
 	}
-	c.failf("the graph does not describe the result")
-	return tensor.Type{}
+	meta, ok := c.im.g.TensorValues[names[0]]
+	if !ok {
+		c.failf("the graph does not describe the result")
+	}
+	t, _, err := c.im.typeOf(&meta)
+	if err != nil {
+		c.failf("tensor %q: %v", clip(names[0]), err)
+	}
+	return t
 }
 
 // symValue evaluates a symbolic integer or float by its recorded expression.
@@ -348,152 +347,6 @@ func (a *argument) visit(tensorName, symName func(string)) {
 			sym(&(*a.SymInts)[i])
 		}
 	}
-}
-
-// finish reads the outputs, declares the updates, and turns small constants into literals.
-func (im *importer) finish(out *Imported) error {
-	f := im.m.Func
-	im.b.Loc = nil
-	results, err := im.userOutputs(out)
-	if err != nil {
-		return err
-	}
-	if err := im.explicitMutations(); err != nil {
-		return err
-	}
-	updates := make(map[*ir.Value]int)
-	written := make(map[*storage]int)
-	if err := im.checkOverlap(); err != nil {
-		return err
-	}
-	for _, o := range im.origins {
-		s := o.store
-		if s.cur == o.initial {
-			continue
-		}
-		if w := o.initial.Weight; w != nil {
-			w.Mutable = true
-		}
-		updates[s.cur] = len(f.Updates)
-		written[s] = len(f.Updates)
-		f.Updates = append(f.Updates, ir.Update{Target: o.initial, New: s.cur})
-	}
-	f.Body = im.b.Body
-	for i := range out.Inputs {
-		if r := im.tensors[out.Inputs[i].Name]; out.Inputs[i].Index >= 0 && r != nil {
-			if u, ok := written[r.store]; ok {
-				out.Inputs[i].Updated = u
-			}
-		}
-	}
-	for i := range out.Outputs {
-		if x := out.Outputs[i].Index; x >= 0 {
-			if u, ok := updates[results[x]]; ok {
-				out.Outputs[i].Updated = u
-			}
-		}
-	}
-	im.inlineConstants()
-	return nil
-}
-
-// userOutputs fills in the module's results and the leaves of the signature.
-func (im *importer) userOutputs(out *Imported) ([]*ir.Value, error) {
-	f := im.m.Func
-	for _, leaf := range im.p.Inputs {
-		b := BoundLeaf{Leaf: leaf, Index: -1, Updated: -1}
-		if leaf.Kind == Tensor {
-			for _, v := range f.Params {
-				if v.Name == leaf.Name {
-					b.Index, b.Type = v.Index, v.Type
-				}
-			}
-		}
-		out.Inputs = append(out.Inputs, b)
-	}
-	for _, leaf := range im.p.Outputs {
-		b := BoundLeaf{Leaf: leaf, Index: -1, Updated: -1}
-		switch leaf.Kind {
-		case Tensor:
-			r, ok := im.tensors[leaf.Name]
-			if !ok {
-				return nil, diag.Errorf(nil, "pt2/output", "output %d is tensor %%%s, which the graph does not make", leaf.Ordinal, clip(leaf.Name))
-			}
-			v := r.read(im.b)
-			b.Index, b.Type = len(f.Results), v.Type
-			f.Results = append(f.Results, v)
-		case Number:
-			if s, ok := im.scalars[leaf.Name]; ok && leaf.Name != "" {
-				b.Value = s.String()
-			} else if s, ok := im.symValue(leaf.Name); ok {
-				b.Value = s.String()
-			} else if im.poison[leaf.Name] {
-				return nil, diag.Errorf(nil, "pt2/output", "output %d is a number that depends on the data, which is not supported", leaf.Ordinal)
-			}
-		}
-		out.Outputs = append(out.Outputs, b)
-	}
-	return slices.Clone(f.Results), nil
-}
-
-// explicitMutations applies the output specifications of a functional graph, whose user outputs are already read.
-func (im *importer) explicitMutations() error {
-	var errs diag.List
-	set := func(target, arg string) {
-		r, ok := im.tensors[arg]
-		t := im.byName(target)
-		switch {
-		case !ok || t == nil:
-			errs.Addf(nil, "pt2/mutation", "the graph updates %q by %%%s, but one of them does not exist", clip(target), clip(arg))
-		case !t.typ.Equal(r.typ):
-			errs.Addf(nil, "pt2/mutation", "the graph updates %q of type %s by %%%s of type %s", clip(target), t.typ, clip(arg), r.typ)
-		default:
-			t.write(im.b, r.read(im.b))
-		}
-	}
-	for _, s := range im.p.ep.GraphModule.Signature.Outputs {
-		switch {
-		case s.BufferMutation != nil:
-			set(s.BufferMutation.Name, s.BufferMutation.Arg.Name)
-		case s.ParameterMutation != nil:
-			set(s.ParameterMutation.Name, s.ParameterMutation.Arg.Name)
-		case s.UserInputMutation != nil:
-			set(s.UserInputMutation.Name, s.UserInputMutation.Arg.Name)
-		}
-	}
-	return errs.Err()
-}
-
-// inlineConstants replaces small constants that the program never writes by literals at the front of the body.
-func (im *importer) inlineConstants() {
-	repl := make(map[*ir.Value]*ir.Value)
-	front := &ir.Builder{}
-	kept := im.m.Weights[:0]
-	for _, w := range im.m.Weights {
-		if w.Class != ir.Constant || w.Mutable || w.Data == nil || w.Value.Type.Bytes() > maxConstant {
-			kept = append(kept, w)
-			continue
-		}
-		repl[w.Value] = op.Constant.Make(front, op.ConstantAttr{Value: w.Data})
-	}
-	im.m.Weights = kept
-	if len(repl) == 0 {
-		return
-	}
-	f := im.m.Func
-	for _, n := range f.Body {
-		for i, a := range n.Args {
-			if r, ok := repl[a]; ok {
-				n.Args[i] = r
-			}
-		}
-	}
-	f.Roots(func(v **ir.Value) {
-		if r, ok := repl[*v]; ok {
-			*v = r
-		}
-	})
-	f.Body = append(front.Body, f.Body...)
 }
 
 // IsUnsupported reports an error list that holds only operators without rules.

@@ -5,7 +5,17 @@ import (
 	"tpuc/ir/op"
 )
 
-// Padding lists give (low, high) from the last dimension backwards.
+// padRules continue a tensor beyond its ends. Padding lists give (low, high) from the last dimension backwards.
+var padRules = map[string]rule{
+	"pad":               value(pad),
+	"constant_pad_nd":   value(func(c *call) *ir.Value { return c.constantPad(c.val("self"), c.ints("pad"), c.scalar("value")) }),
+	"reflection_pad1d":  value(func(c *call) *ir.Value { return c.edgePad(c.val("self"), c.ints("padding"), "reflect") }),
+	"reflection_pad2d":  value(func(c *call) *ir.Value { return c.edgePad(c.val("self"), c.ints("padding"), "reflect") }),
+	"reflection_pad3d":  value(func(c *call) *ir.Value { return c.edgePad(c.val("self"), c.ints("padding"), "reflect") }),
+	"replication_pad1d": value(func(c *call) *ir.Value { return c.edgePad(c.val("self"), c.ints("padding"), "replicate") }),
+	"replication_pad2d": value(func(c *call) *ir.Value { return c.edgePad(c.val("self"), c.ints("padding"), "replicate") }),
+	"replication_pad3d": value(func(c *call) *ir.Value { return c.edgePad(c.val("self"), c.ints("padding"), "replicate") }),
+}
 
 func pad(c *call) *ir.Value {
 	x, widths := c.val("self"), c.ints("pad")

@@ -1,0 +1,245 @@
+package pt2
+
+import (
+	"slices"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// arrangeRules join, repeat and reorder elements in new memory.
+var arrangeRules = map[string]rule{
+	"cat":                        value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
+	"concat":                     value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
+	"concatenate":                value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
+	"stack":                      value(stack),
+	"repeat":                     value(repeat("repeats")),
+	"tile":                       value(repeat("dims")),
+	"repeat_interleave.self_int": value(repeatInterleave),
+	"flip": value(func(c *call) *ir.Value {
+		x := c.val("self")
+		return reverse(c.b, x, c.axesOrNone("dims", x.Type.Rank()))
+	}),
+	"roll":              value(roll),
+	"tril":              value(func(c *call) *ir.Value { return triangle(c, op.LE) }),
+	"triu":              value(func(c *call) *ir.Value { return triangle(c, op.GE) }),
+	"pixel_shuffle":     value(pixelShuffle),
+	"pixel_unshuffle":   value(pixelUnshuffle),
+	"channel_shuffle":   value(channelShuffle),
+	"meshgrid":          meshgrid,
+	"meshgrid.indexing": meshgrid,
+	"broadcast_tensors": broadcastTensors,
+}
+
+// cat joins in the common dtype. Empty 1-d tensors count as nothing, as torch keeps for old programs.
+func (c *call) cat(dim int64) *ir.Value {
+	xs := c.vals("tensors")
+	ops := make([]operand, len(xs))
+	for i, x := range xs {
+		ops[i] = tensorOperand(x)
+	}
+	d := resultType(ops...)
+	var kept []*ir.Value
+	for _, x := range xs {
+		if x.Type.Rank() != 1 || x.Type.Dims[0] != 0 {
+			kept = append(kept, c.cast(x, d))
+		}
+	}
+	if len(kept) == 0 {
+		if len(xs) == 0 {
+			c.failf("no tensors, wanted one or more")
+		}
+		return c.cast(xs[0], d)
+	}
+	return concat(c.b, c.wrap("dim", dim, kept[0].Type.Rank()), kept...)
+}
+
+func stack(c *call) *ir.Value {
+	xs := c.vals("tensors")
+	if len(xs) == 0 {
+		c.failf("no tensors, wanted one or more")
+	}
+	ops := make([]operand, len(xs))
+	for i, x := range xs {
+		ops[i] = tensorOperand(x)
+	}
+	d := resultType(ops...)
+	at := c.wrap("dim", c.int("dim"), xs[0].Type.Rank()+1)
+	for i, x := range xs {
+		if at > x.Type.Rank() {
+			c.failf("tensor %d is %s, wanted rank %d", i, x.Type, xs[0].Type.Rank())
+		}
+		xs[i] = reshape(c.b, c.cast(x, d), slices.Insert(slices.Clone(x.Type.Dims), at, 1))
+	}
+	return concat(c.b, at, xs...)
+}
+
+// repeat tiles: each dimension n becomes repeats*n.
+func repeat(name string) func(c *call) *ir.Value {
+	return func(c *call) *ir.Value {
+		x := c.val("self")
+		reps := c.ints(name)
+		dims := x.Type.Dims
+		if len(reps) < len(dims) {
+			if name == "repeats" {
+				c.failf("%d repeats, wanted at least the rank %d", len(reps), len(dims))
+			}
+			reps = slices.Concat(slices.Repeat([]int64{1}, len(dims)-len(reps)), reps)
+		}
+		dims = slices.Concat(slices.Repeat([]int64{1}, len(reps)-len(dims)), dims)
+		// Each dimension is split in (repeat, element), repeated, and merged.
+		var split, full, merged []int64
+		var at []int64
+		for i, n := range dims {
+			if reps[i] < 0 || n > 0 && reps[i] > (1<<40)/n {
+				c.failf("repeats are %v, wanted 0 or more", reps)
+			}
+			split = append(split, n)
+			at = append(at, int64(len(full)+1))
+			full = append(full, reps[i], n)
+			merged = append(merged, reps[i]*n)
+		}
+		y := reshape(c.b, x, split)
+		if len(full) > 0 {
+			y = op.Broadcast.Make(c.b, op.BroadcastAttr{Shape: full, Dims: at}, y)
+		}
+		return reshape(c.b, y, merged)
+	}
+}
+
+// repeatInterleave repeats each element along a dimension.
+func repeatInterleave(c *call) *ir.Value {
+	x, n := c.val("self"), c.int("repeats")
+	axis := 0
+	if c.has("dim") {
+		axis = c.axis("dim", x.Type.Rank())
+	} else {
+		x = reshape(c.b, x, []int64{x.Type.Elements()})
+	}
+	if n < 0 || x.Type.Rank() == 0 || n > 1<<40/max(x.Type.Dims[axis], 1) {
+		c.failf("%d repeats of %s", n, x.Type)
+	}
+	dims := x.Type.Dims
+	full := slices.Insert(slices.Clone(dims), axis+1, n)
+	at := slices.Delete(iotaInts(len(full)), axis+1, axis+2)
+	y := op.Broadcast.Make(c.b, op.BroadcastAttr{Shape: full, Dims: at}, x)
+	merged := slices.Clone(dims)
+	merged[axis] *= n
+	return reshape(c.b, y, merged)
+}
+
+func reverse(b *ir.Builder, x *ir.Value, axes []int64) *ir.Value {
+	if len(axes) == 0 {
+		return x
+	}
+	return op.Reverse.Make(b, op.ReverseAttr{Axes: slices.Sorted(slices.Values(axes))}, x)
+}
+
+// roll shifts elements around the ends; without dims the flattened tensor.
+func roll(c *call) *ir.Value {
+	x := c.val("self")
+	shifts, axes := c.ints("shifts"), c.axesOrNone("dims", x.Type.Rank())
+	y := x
+	if len(axes) == 0 {
+		y, axes = reshape(c.b, x, []int64{x.Type.Elements()}), []int64{0}
+	}
+	if len(shifts) != len(axes) || x.Type.Rank() == 0 && len(c.ints("dims")) > 0 {
+		c.failf("%d shifts for %d dims", len(shifts), len(axes))
+	}
+	for i, a := range axes {
+		n := y.Type.Dims[a]
+		if n == 0 {
+			continue
+		}
+		if k := floorMod(shifts[i], n); k != 0 {
+			y = concat(c.b, int(a), slice(c.b, y, int(a), n-k, n, 1), slice(c.b, y, int(a), 0, n-k, 1))
+		}
+	}
+	return reshape(c.b, y, x.Type.Dims)
+}
+
+// triangle keeps the elements with column - row <= or >= diagonal, the others are 0.
+func triangle(c *call, dir op.CompareDir) *ir.Value {
+	x := c.val("self")
+	rank := x.Type.Rank()
+	if rank < 2 {
+		c.failf("self is %s, wanted rank 2 or more", x.Type)
+	}
+	dims := x.Type.Dims[rank-2:]
+	diff := op.Sub.Make(c.b, counting(c.b, tensor.I64, dims, 1), counting(c.b, tensor.I64, dims, 0))
+	keep := op.BroadcastTo(c.b, compare(c.b, dir, diff, like(c.b, diff, intScalar(c.int("diagonal")))), x.Type.Dims)
+	return op.Select.Make(c.b, keep, x, likeF(c.b, x, 0))
+}
+
+// pixelShuffle moves r*r blocks of channels into the last two dimensions.
+func pixelShuffle(c *call) *ir.Value {
+	x, r := c.val("self"), c.int("upscale_factor")
+	n := x.Type.Rank()
+	if n < 3 || r < 1 || x.Type.Dims[n-3]%(r*r) != 0 {
+		c.failf("self is %s with factor %d, wanted channels that it divides", x.Type, r)
+	}
+	lead, ch, h, w := x.Type.Dims[:n-3], x.Type.Dims[n-3]/(r*r), x.Type.Dims[n-2], x.Type.Dims[n-1]
+	y := reshape(c.b, x, slices.Concat(lead, []int64{ch, r, r, h, w}))
+	p, k := iotaInts(n-3), int64(n-3)
+	y = transpose(c.b, y, append(p, k, k+3, k+1, k+4, k+2))
+	return reshape(c.b, y, slices.Concat(lead, []int64{ch, h * r, w * r}))
+}
+
+// pixelUnshuffle is the inverse of pixelShuffle.
+func pixelUnshuffle(c *call) *ir.Value {
+	x, r := c.val("self"), c.int("downscale_factor")
+	n := x.Type.Rank()
+	if n < 3 || r < 1 || x.Type.Dims[n-2]%r != 0 || x.Type.Dims[n-1]%r != 0 {
+		c.failf("self is %s with factor %d, wanted sizes that it divides", x.Type, r)
+	}
+	lead, ch, h, w := x.Type.Dims[:n-3], x.Type.Dims[n-3], x.Type.Dims[n-2]/r, x.Type.Dims[n-1]/r
+	y := reshape(c.b, x, slices.Concat(lead, []int64{ch, h, r, w, r}))
+	p, k := iotaInts(n-3), int64(n-3)
+	y = transpose(c.b, y, append(p, k, k+2, k+4, k+1, k+3))
+	return reshape(c.b, y, slices.Concat(lead, []int64{ch * r * r, h, w}))
+}
+
+func channelShuffle(c *call) *ir.Value {
+	x, g := c.val("self"), c.int("groups")
+	if x.Type.Rank() < 3 || g < 1 || x.Type.Dims[1]%g != 0 {
+		c.failf("self is %s with %d groups", x.Type, g)
+	}
+	dims := x.Type.Dims
+	y := reshape(c.b, x, slices.Concat(dims[:1], []int64{g, dims[1] / g}, dims[2:]))
+	return reshape(c.b, swap(c.b, y, 1, 2), dims)
+}
+
+func meshgrid(c *call) []*ref {
+	xs := c.vals("tensors")
+	xy := c.schema.param("indexing") != nil && c.str("indexing") == "xy" && len(xs) >= 2
+	if xy {
+		xs[0], xs[1] = xs[1], xs[0]
+	}
+	var dims []int64
+	for _, x := range xs {
+		dims = append(dims, x.Type.Elements())
+	}
+	var out []*ref
+	for i, x := range xs {
+		out = append(out, fresh(along(c.b, reshape(c.b, x, dims[i:i+1]), dims, i)))
+	}
+	if xy {
+		out[0], out[1] = out[1], out[0]
+	}
+	return out
+}
+
+func broadcastTensors(c *call) []*ref {
+	rs := c.refs("tensors")
+	ops := make([]operand, len(rs))
+	for i, r := range rs {
+		ops[i] = tensorOperand(r.read(c.b))
+	}
+	dims := c.broadcastDims(ops...)
+	out := make([]*ref, len(rs))
+	for i, r := range rs {
+		out[i] = r.through(c.b, expandView(r.typ.Dims, dims))
+	}
+	return out
+}

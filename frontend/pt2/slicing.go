@@ -1,0 +1,282 @@
+package pt2
+
+import (
+	"slices"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// sliceRules show a part of a tensor in shared memory, or replace it.
+var sliceRules = map[string]rule{
+	"slice.Tensor":            seen(sliced),
+	"narrow":                  seen(narrow),
+	"select.int":              func(c *call) []*ref { return []*ref{c.selected()} },
+	"unbind.int":              unbind,
+	"split.Tensor":            func(c *call) []*ref { return c.split(repeatedSizes(c, "split_size")) },
+	"split_with_sizes":        func(c *call) []*ref { return c.split(c.ints("split_sizes")) },
+	"split.sizes":             func(c *call) []*ref { return c.split(c.ints("split_size")) },
+	"unsafe_split.Tensor":     func(c *call) []*ref { return c.split(repeatedSizes(c, "split_size")) },
+	"unsafe_split_with_sizes": func(c *call) []*ref { return c.split(c.ints("split_sizes")) },
+	"chunk":                   func(c *call) []*ref { return c.split(chunkSizes(c)) },
+	"unsafe_chunk":            func(c *call) []*ref { return c.split(chunkSizes(c)) },
+	"tensor_split.sections":   func(c *call) []*ref { return c.split(sectionSizes(c)) },
+	"unfold":                  seen(unfold),
+	"diagonal":                seen(diagonal),
+	"as_strided":              seen(asStrided),
+	"slice_scatter":           value(sliceScatter),
+	"select_scatter":          value(selectScatter),
+}
+
+// bounds clamps a Python slice to an extent.
+func bounds(start, end, n int64) (from, to int64) {
+	wrap := func(i int64) int64 {
+		if i < 0 {
+			i += n
+		}
+		return min(max(i, 0), n)
+	}
+	from, to = wrap(start), wrap(end)
+	return from, max(from, to)
+}
+
+// sliceArgs reads dim, start, end and step of slice and slice_scatter.
+func (c *call) sliceArgs(t tensor.Type) (axis int, from, to, step int64) {
+	axis = c.axis("dim", t.Rank())
+	if t.Rank() == 0 {
+		c.failf("self has rank 0, wanted 1 or more")
+	}
+	n := t.Dims[axis]
+	from, to = bounds(c.intOr("start", 0), c.intOr("end", n), n)
+	if step = c.int("step"); step < 1 {
+		c.failf("step is %d, wanted 1 or more", step)
+	}
+	return axis, from, to, step
+}
+
+func sliced(c *call, x *ref) view { return sliceView(c.sliceArgs(x.typ)) }
+
+func narrow(c *call, x *ref) view {
+	axis := c.axis("dim", x.typ.Rank())
+	if x.typ.Rank() == 0 {
+		c.failf("self has rank 0, wanted 1 or more")
+	}
+	n := x.typ.Dims[axis]
+	start, length := c.int("start"), c.int("length")
+	if start < 0 {
+		start += n
+	}
+	if start < 0 || length < 0 || start > n || length > n-start {
+		c.failf("start is %d with length %d, wanted within %d", start, length, n)
+	}
+	return sliceView(axis, start, start+length, 1)
+}
+
+// selected is x at one index of a dimension, without the dimension.
+func (c *call) selected() *ref {
+	x := c.ref("self")
+	axis := c.axis("dim", x.typ.Rank())
+	return c.at(x, axis, c.index(x.typ, axis))
+}
+
+// index is the index argument counted from the front.
+func (c *call) index(t tensor.Type, axis int) int64 {
+	if t.Rank() == 0 {
+		c.failf("self has rank 0, wanted 1 or more")
+	}
+	i, n := c.int("index"), t.Dims[axis]
+	if i < -n || i >= n {
+		c.failf("index is %d, wanted one of %d", i, n)
+	}
+	if i < 0 {
+		i += n
+	}
+	return i
+}
+
+func (c *call) at(x *ref, axis int, i int64) *ref {
+	one := x.through(c.b, sliceView(axis, i, i+1, 1))
+	return one.through(c.b, reshapeView(one.typ.Dims, slices.Delete(slices.Clone(one.typ.Dims), axis, axis+1)))
+}
+
+// maxParts bounds the number of tensors that one operator gives.
+const maxParts = 1 << 16
+
+func unbind(c *call) []*ref {
+	x := c.ref("self")
+	axis := c.axis("dim", x.typ.Rank())
+	if x.typ.Rank() == 0 || x.typ.Dims[axis] > maxParts {
+		c.failf("self is %s, wanted a dimension %d of at most %d", x.typ, axis, maxParts)
+	}
+	var out []*ref
+	for i := range x.typ.Dims[axis] {
+		out = append(out, c.at(x, axis, i))
+	}
+	return out
+}
+
+// split gives views of the given sizes along dim.
+func (c *call) split(sizes []int64) []*ref {
+	x := c.ref("self")
+	axis := c.axis("dim", x.typ.Rank())
+	var out []*ref
+	at := int64(0)
+	for _, n := range sizes {
+		if n < 0 || x.typ.Rank() == 0 || n > x.typ.Dims[axis]-at {
+			c.failf("parts of sizes %v, wanted a sum of dimension %d of %s", sizes, axis, x.typ)
+		}
+		out = append(out, x.through(c.b, sliceView(axis, at, at+n, 1)))
+		at += n
+	}
+	return out
+}
+
+// extent is the size of self along dim.
+func (c *call) extent() int64 {
+	t := c.ref("self").typ
+	axis := c.axis("dim", t.Rank())
+	if t.Rank() == 0 {
+		c.failf("self has rank 0, wanted 1 or more")
+	}
+	return t.Dims[axis]
+}
+
+func repeatedSizes(c *call, name string) []int64 { return equalParts(c, c.extent(), c.int(name)) }
+
+// equalParts is n in parts of a size; the last may be smaller.
+func equalParts(c *call, n, size int64) []int64 {
+	if n == 0 {
+		return []int64{0}
+	}
+	if size < 1 || (n+size-1)/size > maxParts {
+		c.failf("parts of size %d, wanted 1 or more", size)
+	}
+	var out []int64
+	for n > 0 {
+		out = append(out, min(n, size))
+		n -= min(n, size)
+	}
+	return out
+}
+
+func chunkSizes(c *call) []int64 {
+	n, k := c.extent(), c.int("chunks")
+	if k < 1 || k > maxParts {
+		c.failf("chunks is %d, wanted 1 or more", k)
+	}
+	if n == 0 {
+		return make([]int64, k)
+	}
+	return equalParts(c, n, (n+k-1)/k)
+}
+
+// sectionSizes differ by at most one, the larger first.
+func sectionSizes(c *call) []int64 {
+	n, k := c.extent(), c.int("sections")
+	if k < 1 || k > maxParts {
+		c.failf("sections is %d, wanted 1 or more", k)
+	}
+	out := make([]int64, k)
+	for i := range out {
+		out[i] = n/k + btoi64(int64(i) < n%k)
+	}
+	return out
+}
+
+// readOnly is a view that nothing can be written through yet.
+func (c *call) readOnly(read func(b *ir.Builder, x *ir.Value) *ir.Value) view {
+	target := c.node.Target
+	return view{read: read, write: func(*ir.Builder, func() *ir.Value, *ir.Value) *ir.Value {
+		panic(&ruleError{unsupported: true, msg: "it writes through the result of " + target})
+	}}
+}
+
+// unfold shows windows of a size, each step further, in a new last dimension.
+func unfold(c *call, x *ref) view {
+	rank := x.typ.Rank()
+	axis := c.axis("dimension", rank)
+	size, step := c.int("size"), c.int("step")
+	if rank == 0 && size == 1 && step > 0 {
+		return reshapeView(nil, []int64{1})
+	}
+	if rank == 0 || size < 1 || step < 1 || size > x.typ.Dims[axis] {
+		c.failf("windows of %d with step %d of %s", size, step, x.typ)
+	}
+	n := (x.typ.Dims[axis]-size)/step + 1
+	if n > (1<<24)/size {
+		c.unsupported("%d windows of %d", n, size)
+	}
+	return c.readOnly(func(b *ir.Builder, v *ir.Value) *ir.Value {
+		if step == size {
+			v = slice(b, v, axis, 0, n*size, 1)
+			v = reshape(b, v, slices.Concat(v.Type.Dims[:axis], []int64{n, size}, v.Type.Dims[axis+1:]))
+		} else {
+			ids := make([]int64, 0, n*size)
+			for i := range n {
+				for j := range size {
+					ids = append(ids, i*step+j)
+				}
+			}
+			v = op.Take.Make(b, op.TakeAttr{Axis: int64(axis)}, v, literal(b, tensor.I64, []int64{n, size}, ids))
+		}
+		perm := iotaInts(rank + 1)
+		perm = append(slices.Delete(perm, axis+1, axis+2), int64(axis+1))
+		return transpose(b, v, perm)
+	})
+}
+
+// diagonal shows the elements whose indices along two dimensions differ by offset, in a new last dimension.
+func diagonal(c *call, x *ref) view {
+	rank := x.typ.Rank()
+	d1, d2, off := c.axis("dim1", rank), c.axis("dim2", rank), c.int("offset")
+	if rank < 2 || d1 == d2 {
+		c.failf("dimensions %d and %d of %s, wanted two different ones", d1, d2, x.typ)
+	}
+	rows, cols := x.typ.Dims[d1], x.typ.Dims[d2]
+	n := max(min(rows+min(off, 0), cols-max(off, 0)), 0)
+	return c.readOnly(func(b *ir.Builder, v *ir.Value) *ir.Value {
+		perm := slices.DeleteFunc(iotaInts(rank), func(d int64) bool { return d == int64(d1) || d == int64(d2) })
+		v = transpose(b, v, append(perm, int64(d1), int64(d2)))
+		lead := v.Type.Dims[:rank-2]
+		v = reshape(b, v, slices.Concat(lead, []int64{rows * cols}))
+		if n == 0 {
+			return slice(b, v, rank-2, 0, 0, 1)
+		}
+		from := max(-off, 0)*cols + max(off, 0)
+		return slice(b, v, rank-2, from, from+(n-1)*(cols+1)+1, cols+1)
+	})
+}
+
+// asStrided is supported where it describes the tensor as it is.
+func asStrided(c *call, x *ref) view {
+	size, stride := c.ints("size"), c.ints("stride")
+	if x.parent == nil && c.intOr("storage_offset", 0) == 0 && isContiguous(x.typ.Dims, x.strides) && isContiguous(size, stride) &&
+		tensor.Make(x.typ.DType, size...).Elements() == x.typ.Elements() {
+		return reshapeView(x.typ.Dims, size)
+	}
+	c.unsupported("sizes %v with strides %v of a tensor with strides %v", size, stride, x.strides)
+	return view{}
+}
+
+// replace gives self with the elements seen through a view replaced by src.
+func (c *call) replace(x *ir.Value, v view) *ir.Value {
+	src := c.cast(c.val("src"), x.Type.DType)
+	seen := v.read(c.b, x).Type
+	src = op.BroadcastTo(c.b, src, seen.Dims)
+	return v.write(c.b, func() *ir.Value { return x }, src)
+}
+
+func sliceScatter(c *call) *ir.Value {
+	x := c.val("self")
+	return c.replace(x, sliceView(c.sliceArgs(x.Type)))
+}
+
+func selectScatter(c *call) *ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	i := c.index(x.Type, axis)
+	src := c.cast(c.val("src"), x.Type.DType)
+	src = reshape(c.b, src, slices.Insert(slices.Clone(src.Type.Dims), axis, 1))
+	return sliceView(axis, i, i+1, 1).write(c.b, func() *ir.Value { return x }, src)
+}
