@@ -44,6 +44,7 @@ type Comparison struct {
 	Kind string `json:"kind"` // "output" or "state"
 	Name string `json:"name"`
 	Type string `json:"type,omitempty"`
+	Ties bool   `json:"ties,omitempty"` // indices of equal elements, in another order than expected
 	compare.Result
 }
 
