@@ -106,6 +106,9 @@ func newCompile(path string, o CompileOptions) (*compilation, error) {
 	if o.Target.Devices() != 1 {
 		return nil, fmt.Errorf("target %s has %d devices: models are compiled for one device, such as cpu or v6e:1x1", o.Target, o.Target.Devices())
 	}
+	if err := CheckOutput(o.Output); err != nil {
+		return nil, err
+	}
 	return &compilation{path: path, o: o, model: &Model{}, report: &Report{Target: o.Target.String()}}, nil
 }
 
@@ -209,6 +212,24 @@ func (c *compilation) leave(phase string, data func() []byte) error {
 	}
 	c.report.Output = c.o.Output
 	return writeFile(c.o.Output, data())
+}
+
+// CheckOutput refuses a file that cannot be written for want of its folder, before work is done for it. An empty name is no file.
+func CheckOutput(path string) error {
+	if path == "" {
+		return nil
+	}
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return fmt.Errorf("output %s is a folder, wanted a file", path)
+	}
+	st, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("output %s: %w", path, err)
+	}
+	if !st.IsDir() {
+		return fmt.Errorf("output %s: %s is no folder", path, filepath.Dir(path))
+	}
+	return nil
 }
 
 // crashDir is where reproducers go: the present folder unless the user names one.

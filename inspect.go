@@ -115,7 +115,7 @@ func Inspect(ctx context.Context, path string, o InspectOptions) (*Inspection, e
 		err = s.weights(path)
 	case strings.HasSuffix(path, ".tpu"):
 		err = s.text(ctx, path, o)
-	case artifact.IsArtifact(path):
+	case isArtifact(path):
 		err = s.artifact(path, o)
 	case isArchive(path):
 		err = s.archive(ctx, path, o)

@@ -53,6 +53,9 @@ func Load(ctx context.Context, path string, shapes Shapes) (*Model, error) {
 	if strings.HasSuffix(path, ".tpu") {
 		return m, m.loadText(path, shapes)
 	}
+	if isArtifact(path) {
+		return nil, fmt.Errorf("%s is an artifact, which is compiled already, wanted a model", path)
+	}
 	p, err := pt2.Open(ctx, path)
 	if err != nil {
 		return nil, err
@@ -145,6 +148,11 @@ func ports(leaves []pt2.BoundLeaf) []Port {
 		}
 	}
 	return out
+}
+
+// isArtifact tells artifacts by their first bytes, and what should be one by its name.
+func isArtifact(path string) bool {
+	return strings.HasSuffix(path, ".tpuc") || artifact.IsArtifact(path)
 }
 
 // ModelName is the base name of a model's file without the extensions of models.

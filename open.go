@@ -75,7 +75,7 @@ func (m *Opened) open(ctx context.Context, path string, o OpenOptions) error {
 	if !o.NoCompile {
 		ro.Compiler = compiler{o}
 	}
-	if artifact.IsArtifact(path) {
+	if isArtifact(path) {
 		if err := checkArtifact(path, o); err != nil {
 			return err
 		}

@@ -60,6 +60,9 @@ func OpenCalls(o CallOptions) (*Calls, error) {
 	if len(o.Expected) > calls || len(o.ExpectedState) > calls {
 		return nil, fmt.Errorf("%d files of expected outputs and %d of expected state, wanted at most one for each of %d calls", len(o.Expected), len(o.ExpectedState), calls)
 	}
+	if err := CheckOutput(o.Output); err != nil {
+		return nil, err
+	}
 	c := &Calls{o: o}
 	var errs [3]error
 	c.inputs, errs[0] = openAll(o.Inputs)

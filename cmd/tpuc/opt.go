@@ -29,7 +29,7 @@ func newOpt() *cobra.Command {
 MODEL is an archive (.pt2, .pt2.gz) or a module in textual form (.tpu); "--pass none" only prints it.
 The module is verified before the first and after every pass.`,
 		Example: `  tpuc opt model.pt2
-  tpuc opt model.tpu --pass cleanup,fold --stats
+  tpuc opt model.tpu --pass simplify,fold --stats
   tpuc opt model.pt2 --dim input_ids.1=8 --pass none -o model.tpu`,
 		Args: argCount(1, "one MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -65,6 +65,11 @@ The module is verified before the first and after every pass.`,
 const noPass = "none"
 
 func runOpt(c *cobra.Command, path string, o passes.Options, dims map[string]int64, output string, stats bool) (err error) {
+	if output != "-" {
+		if err := tpuc.CheckOutput(output); err != nil {
+			return err
+		}
+	}
 	m, err := tpuc.Load(c.Context(), path, tpuc.Shapes{Dims: dims})
 	if err != nil {
 		return err
