@@ -26,7 +26,9 @@ var mayImport = map[string]string{
 	"ir/eval":   "ir ir/tensor ir/diag",
 
 	"frontend/pt2":     "ir ir/op ir/tensor ir/weight ir/diag frontend/weights internal/compare",
-	"frontend/weights": "ir/tensor ir/weight ir/diag internal/atomicfile internal/mmap",
+	"frontend/weights": "frontend/weights/pickle ir/tensor ir/weight ir/diag internal/atomicfile internal/mmap",
+
+	"frontend/weights/pickle": "ir/tensor",
 
 	"passes": "ir ir/op ir/text ir/eval ir/tensor ir/diag tpu/chip internal/atomicfile",
 	"lower":  "ir ir/op ir/tensor tpu/chip ir/diag",
@@ -49,7 +51,7 @@ var mayImport = map[string]string{
 
 // runtimeMayReach are the packages outside tpu/ that a server links with tpu/runtime: no pass, no lowering, and of the front ends the
 // weights alone.
-var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "internal/atomicfile", "internal/mmap"}
+var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/mmap"}
 
 // forTests are packages that only test files import.
 var forTests = []string{"internal/golden"}

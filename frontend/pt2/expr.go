@@ -12,7 +12,7 @@ import (
 // maxExprDepth bounds the nesting of a symbolic expression; real ones stay below ten.
 const maxExprDepth = 200
 
-// expr is a symbolic expression as sympy's srepr writes it: a function of arguments, a symbol, or a number.
+// expr is a symbolic expression in the form of sympy's srepr: a function of arguments, a symbol, or a number.
 type expr struct {
 	fn   string // "Symbol", "Integer", "Float", or a function such as "Mul"
 	args []*expr
@@ -41,7 +41,7 @@ func (n num) String() string {
 	return strconv.FormatInt(n.i, 10)
 }
 
-// parseExpr reads an srepr such as Mul(Integer(2), Symbol('s77', positive=True, integer=True)), a bare symbol or a bare integer.
+// parseExpr reads an srepr such as Mul(Integer(2), Symbol('s77', positive=True, integer=True)), or plain text such as 2*s0.
 func parseExpr(s string) (*expr, error) {
 	p := exprParser{in: s}
 	e, err := p.expr(0)
@@ -63,8 +63,9 @@ func clip(s string) string {
 }
 
 type exprParser struct {
-	in string
-	at int
+	in    string
+	at    int
+	terms int // operators so far
 }
 
 func (p *exprParser) skip() {
@@ -109,26 +110,24 @@ func (p *exprParser) quoted() (string, error) {
 	return "", fmt.Errorf("wanted a quoted name at offset %d", p.at)
 }
 
-func (p *exprParser) expr(depth int) (*expr, error) {
+// primary reads a number, a symbol, a function of arguments, or an expression in parentheses.
+func (p *exprParser) primary(depth int) (*expr, error) {
 	if depth > maxExprDepth {
 		return nil, fmt.Errorf("nested deeper than %d", maxExprDepth)
 	}
-	neg := p.take('-')
+	if p.take('(') {
+		e, err := p.expr(depth + 1)
+		if err == nil && !p.take(')') {
+			err = fmt.Errorf("wanted ) at offset %d", p.at)
+		}
+		return e, err
+	}
 	w := p.word()
 	switch {
 	case w == "":
 		return nil, fmt.Errorf("wanted a name or number at offset %d", p.at)
 	case w[0] >= '0' && w[0] <= '9':
-		i, err := strconv.ParseInt(w, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("integer %s is out of range", clip(w))
-		}
-		if neg {
-			i = -i
-		}
-		return &expr{fn: "Integer", num: num{i: i}}, nil
-	case neg:
-		return nil, fmt.Errorf("unexpected - before %s", clip(w))
+		return p.literal(w)
 	case !p.take('('):
 		return &expr{fn: "Symbol", name: w}, nil
 	}

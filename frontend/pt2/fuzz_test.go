@@ -22,7 +22,7 @@ func FuzzGraph(f *testing.F) {
 	for _, name := range []string{"views/model", "views/decomposed", "T8_cache/model", "T6/model", "T10/decomposed", "R4/model", "E1/model", "T13/model"} {
 		a, err := weights.OpenArchive(filepath.Join("..", "..", "testdata", "cases", name+".pt2.gz"))
 		require.NoError(f, err)
-		data, err := a.Entry("models/" + a.Model() + ".json")
+		data, err := a.Entry(a.Graph())
 		require.NoError(f, err)
 		f.Add(data)
 		f.Cleanup(func() { a.Close() })

@@ -1,6 +1,6 @@
-// Package pt2 reads torch.export archives (.pt2) of torch 2.9 and later into the IR, raw and decomposed ones.
+// Package pt2 reads torch.export archives (.pt2) of torch 2.5 and later into the IR, raw and decomposed ones.
 //
-// It owns everything about the graph in models/<name>.json: the JSON schema, symbolic dimensions and their binding, the call
+// It owns everything about the graph, which is JSON: the JSON schema, symbolic dimensions and their binding, the call
 // signature, functionalisation of views and in-place operators, torch's type promotion, and the table of ATen operators. The
 // container and the bytes of tensors are frontend/weights'. It never runs Python, never reads a pickle, and never looks at the
 // contents of parameters.
@@ -30,8 +30,8 @@ type Program struct {
 	exprs   map[string]*expr
 }
 
-// Open maps the archive at path and reads its graph. Archives of torch before 2.9, AOTInductor packages and graphs of another major
-// schema version are refused with what to do.
+// Open maps the archive at path and reads its graph. AOTInductor packages and graphs of another major schema version are refused with
+// what to do.
 func Open(ctx context.Context, path string) (*Program, error) {
 	archive, err := weights.OpenArchive(path)
 	if err != nil {
@@ -51,11 +51,14 @@ func (p *Program) Weights() *weights.Archive { return p.archive }
 // Close unmaps the archive. Modules that were imported from it lose their constants' data.
 func (p *Program) Close() error { return p.archive.Close() }
 
-// schemaMajor is the only major version of the graph's schema that is read, as in torch.
-const schemaMajor = 8
+// schemaOld and schemaMajor are the major versions of the graph's schema that are read: that of torch 2.5 and that of all later ones. They
+// differ in how symbolic expressions are written, and parseExpr reads both.
+const schemaOld, schemaMajor = 7, 8
+
+func knownSchema(v schemaVersion) bool { return v.Major == schemaOld || v.Major == schemaMajor }
 
 func read(ctx context.Context, archive *weights.Archive) (*Program, error) {
-	data, err := archive.Entry("models/" + archive.Model() + ".json")
+	data, err := archive.Entry(archive.Graph())
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +79,13 @@ func (p *Program) decode(data []byte) error {
 		SchemaVersion *schemaVersion `json:"schema_version"`
 	}
 	if err := json.Unmarshal(data, &p.ep); err != nil {
-		if json.Unmarshal(data, &head) != nil || head.SchemaVersion == nil || head.SchemaVersion.Major == schemaMajor {
-			return fmt.Errorf("models/%s.json is not a graph of torch.export: %w", p.archive.Model(), err)
+		if json.Unmarshal(data, &head) != nil || head.SchemaVersion == nil || knownSchema(*head.SchemaVersion) {
+			return fmt.Errorf("%s is not a graph of torch.export: %w", p.archive.Graph(), err)
 		}
 		p.ep.SchemaVersion = *head.SchemaVersion
 	}
-	if v := p.ep.SchemaVersion; v.Major != schemaMajor {
-		return diag.Errorf(nil, "pt2/schema", "the graph's schema version is %d.%d, wanted %d.x", v.Major, v.Minor, schemaMajor).
+	if v := p.ep.SchemaVersion; !knownSchema(v) {
+		return diag.Errorf(nil, "pt2/schema", "the graph's schema version is %d.%d, wanted %d.x or %d.x", v.Major, v.Minor, schemaOld, schemaMajor).
 			Note("export the model again with torch 2.9 or later")
 	}
 	p.TorchVersion = p.ep.TorchVersion

@@ -82,9 +82,34 @@ func (p *Program) readSignature() error {
 		}
 		p.Outputs = append(p.Outputs, leaf)
 	}
+	if p.ep.SchemaVersion.Major == schemaOld {
+		p.dropMutated(outSpec)
+	}
 	numberLeaves(p.Inputs, inSpec)
 	numberLeaves(p.Outputs, outSpec)
 	return nil
+}
+
+// dropMutated takes the new contents of buffers out of the user outputs, where torch 2.5 writes them a second time before those that
+// the model returns: there are then more outputs than the specification has leaves.
+func (p *Program) dropMutated(spec string) {
+	paths, ok := specPaths(spec)
+	extra := len(p.Outputs) - len(paths)
+	if !ok || extra <= 0 {
+		return
+	}
+	mutated := make(map[string]bool)
+	for _, s := range p.ep.GraphModule.Signature.Outputs {
+		if s.BufferMutation != nil {
+			mutated[s.BufferMutation.Arg.Name] = true
+		}
+	}
+	for _, l := range p.Outputs[:extra] {
+		if !mutated[l.Name] {
+			return
+		}
+	}
+	p.Outputs = p.Outputs[extra:]
 }
 
 // leaf describes an argument of the signature.

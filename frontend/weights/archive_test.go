@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ type entry struct {
 	name     string
 	data     []byte
 	deflated bool
+	mode     fs.FileMode
 }
 
 func zipBytes(t testing.TB, entries []entry) []byte {
@@ -33,6 +35,9 @@ func zipBytes(t testing.TB, entries []entry) []byte {
 		h := &zip.FileHeader{Name: e.name, Method: zip.Store}
 		if e.deflated {
 			h.Method = zip.Deflate
+		}
+		if e.mode != 0 {
+			h.SetMode(e.mode)
 		}
 		w, err := z.CreateHeader(h)
 		require.NoError(t, err)
@@ -281,8 +286,13 @@ func TestContainerFaults(t *testing.T) {
 		{"name twice", archiveOf(`"w": `+meta("s", 7, []int64{2}, []int64{1}, 0)+`,"w": `+meta("s", 7, []int64{1}, []int64{1}, 0), entry{name: "s", data: f32s(4)}), `["w"] are there twice`},
 		{"bad index", archiveOf(`"w": 3`), `tensor "w"`},
 		{"index cut short", archiveOf(`"w": {`), "model_weights_config.json"},
-		{"torch 2.7", rooted("serialized_exported_program.json", "serialized_state_dict.pt"), "torch 2.7 and older"},
-		{"torch 2.8", rooted("r/models/model.json", "r/data/weights/model.pt"), "archive of torch 2.8"},
+		{"torch 2.7 with bad weights", rooted("serialized_exported_program.json", "serialized_state_dict.pt"), `entry "serialized_state_dict.pt": zip`},
+		{"torch 2.8 with bad weights", rooted("r/models/model.json", "r/data/weights/model.pt"), "wanted a file of torch.save"},
+		{"a way out", slices.Concat(good, []entry{{name: "r/../../etc/passwd"}}), "leads out of the archive"},
+		{"an absolute name", slices.Concat(good, []entry{{name: "/r/x"}}), "leads out of the archive"},
+		{"a Windows name", slices.Concat(good, []entry{{name: `r\x`}}), "leads out of the archive"},
+		{"a link", slices.Concat(good, []entry{{name: "r/data/weights/l", data: []byte("/etc/passwd"), mode: fs.ModeSymlink | 0o777}}), "is a symbolic link"},
+		{"a bomb", []entry{{name: "r/models/model.json", data: make([]byte, 64<<20), deflated: true}, {name: "r/byteorder", data: make([]byte, 64<<20), deflated: true}}, "inflates from"},
 		{"inductor", rooted("r/data/aotinductor/model/x.so"), "AOTInductor package"},
 		{"torch.save", rooted("archive/data.pkl", "archive/data/0"), "torch.save or TorchScript"},
 		{"some zip", rooted("a/b.txt"), "wanted a torch.export archive"},

@@ -79,7 +79,7 @@ func (a *Archive) LoadStored(s Stored) (*tensor.Tensor, error) {
 		e.Cause = ErrAbsent
 		return nil, e
 	}
-	data, err := a.stored(a.entries[s.Storage])
+	data, err := a.storage(s.Storage)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.label, err)
 	}
@@ -195,10 +195,7 @@ func (a *Archive) readIndex(section string) error {
 		if err := a.describe(&s, p); err != nil {
 			s.Err = err
 		}
-		if _, ok := a.index[fqn]; !ok {
-			a.index[fqn] = len(a.tensors)
-		}
-		a.tensors = append(a.tensors, s)
+		a.add(s)
 		return nil
 	}, func(fqn string) { twice = append(twice, fqn) })
 	if err == nil && len(twice) > 0 {
@@ -246,7 +243,7 @@ func (a *Archive) describe(s *Stored, p payload) *diag.Error {
 	if err := s.Type.Check(); err != nil {
 		return fail("pt2/view", "%v", err)
 	}
-	f := a.entries[s.Storage]
+	f := a.dir.entries[s.Storage]
 	if f == nil || strings.Contains(p.PathName, "/") {
 		return fail("pt2/storage", "its storage, entry %q, is not in the archive", s.Storage)
 	}
@@ -254,7 +251,7 @@ func (a *Archive) describe(s *Stored, p payload) *diag.Error {
 		s.Absent = true
 		return nil
 	}
-	data, err := a.stored(f)
+	data, err := a.dir.stored(f)
 	if err != nil {
 		return fail("pt2/storage", "%v", err)
 	}
