@@ -100,6 +100,7 @@ func compareNumber(n artifact.Number, want *tensor.Tensor, tol *compare.Toleranc
 	return c
 }
 
+// compareTensors applies the user's tolerance, or the dtype's own.
 func compareTensors(got, want *tensor.Tensor, tol *compare.Tolerance) compare.Result {
 	if tol == nil {
 		t := compare.Default(want.DType)
@@ -108,6 +109,7 @@ func compareTensors(got, want *tensor.Tensor, tol *compare.Tolerance) compare.Re
 	return compare.Compare(got, want, *tol)
 }
 
+// problem is a comparison that fails before any element is looked at.
 func problem(kind, name, format string, args ...any) Comparison {
 	return Comparison{Kind: kind, Name: name, Result: compare.Result{Problem: fmt.Sprintf(format, args...)}}
 }
@@ -119,6 +121,7 @@ func portName(kind string, p artifact.Port) string {
 
 func numberName(n artifact.Number) string { return leafName(artifact.KindOutput, n.Ordinal, n.Name) }
 
+// leafName is how leaves are named in reports: by the key that files use, then by the model's own name.
 func leafName(kind string, ordinal int, own string) string {
 	name := fmt.Sprintf("%s_%d", kind, ordinal)
 	if own != "" && own != name {

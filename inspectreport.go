@@ -45,6 +45,7 @@ func (s *Inspection) Write(w io.Writer) error {
 // rower prints a line of a name and what there is to say.
 type rower func(name, format string, args ...any)
 
+// writeArchive prints what is particular to archives: who wrote them, and symbolic dimensions.
 func (s *Inspection) writeArchive(row rower) {
 	dialect := "as captured"
 	if s.Decomposed {
@@ -66,6 +67,7 @@ func (s *Inspection) writeArchive(row rower) {
 	}
 }
 
+// writeProgram prints what archives and text have in common.
 func (s *Inspection) writeProgram(row rower) {
 	leafRows(row, "inputs", "input", s.Inputs)
 	leafRows(row, "outputs", "output", s.Outputs)
@@ -96,6 +98,7 @@ func (s *Inspection) writeProgram(row rower) {
 	}
 }
 
+// writeArtifact prints the manifest and the sizes of the sections.
 func (s *Inspection) writeArtifact(row rower) {
 	m := s.Manifest
 	row("kind", "artifact of format %s, written by tpuc %s, %s", m.Format, m.Tpuc, Bytes(s.Size))
@@ -125,6 +128,7 @@ func (s *Inspection) writeArtifact(row rower) {
 	}
 }
 
+// leafRows prints inputs or outputs, a line each; a list's name stands before its first line only.
 func leafRows(row rower, name, kind string, list []Leaf) {
 	for _, l := range list {
 		text := fmt.Sprintf("%s_%d", kind, l.Ordinal)
