@@ -85,7 +85,7 @@ func (im *importer) userOutputs(out *Imported) ([]*ir.Value, error) {
 				b.Value = s.String()
 			} else if s, ok := im.symValue(leaf.Name); ok {
 				b.Value = s.String()
-			} else if im.poison[leaf.Name] {
+			} else if im.poison[leaf.Name] || im.unknown[leaf.Name] {
 				return nil, diag.Errorf(nil, "pt2/output", "output %d is a number that depends on the data, which is not supported", leaf.Ordinal)
 			}
 		}

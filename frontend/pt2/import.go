@@ -43,6 +43,7 @@ func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) 
 		tensors: make(map[string]*ref, len(p.ep.GraphModule.Graph.TensorValues)),
 		scalars: make(map[string]scalar),
 		poison:  make(map[string]bool),
+		unknown: make(map[string]bool),
 		byView:  make(map[string]*origin),
 		syms:    make(map[string]bool),
 	}
@@ -82,6 +83,7 @@ type importer struct {
 	tensors map[string]*ref
 	scalars map[string]scalar
 	poison  map[string]bool // numbers that an operator made that could not be imported
+	unknown map[string]bool // numbers that depend on the data
 	origins []*origin       // in the order of the signature
 	byView  map[string]*origin
 	syms    map[string]bool // symbols of weights in use
@@ -104,6 +106,9 @@ func (im *importer) node(n *node) (err error) {
 	}
 	if im.spoiled(n) {
 		im.spoil(n)
+		return nil
+	}
+	if im.dataDependent(c) {
 		return nil
 	}
 	defer func() {
@@ -129,6 +134,34 @@ func (im *importer) node(n *node) (err error) {
 		im.spoil(n)
 	}()
 	return im.bindResults(c, rule(c))
+}
+
+// dataDependent handles a node that computes with a number read from a tensor: such numbers may go into assertions, which are
+// dropped, and nothing else.
+func (im *importer) dataDependent(c *call) bool {
+	found := false
+	for i := range c.node.Inputs {
+		c.node.Inputs[i].Arg.visit(func(string) {}, func(name string) { found = found || im.unknown[name] })
+	}
+	_, assertion := checkRules[strings.TrimSuffix(c.op, ".default")]
+	switch {
+	case !found:
+		return false
+	case assertion:
+	case strings.HasPrefix(c.op, "_operator.") || strings.HasPrefix(c.op, "torch.") || strings.HasPrefix(c.op, "math."):
+		im.markUnknown(c.node)
+	default:
+		im.lacking.add(c, "a number depends on the data")
+		im.spoil(c.node)
+	}
+	return true
+}
+
+// markUnknown says that the node's numbers depend on the data.
+func (im *importer) markUnknown(n *node) {
+	for i := range n.Outputs {
+		n.Outputs[i].visit(func(string) {}, func(name string) { im.unknown[name] = true })
+	}
 }
 
 // result names the node's first result, for messages.

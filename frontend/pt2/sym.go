@@ -4,11 +4,13 @@ import "math"
 
 // symRules compute with sizes, whose values are known once the symbols are bound. They give no tensors.
 var symRules = map[string]rule{
-	"sym_size.int":       number1(func(c *call) scalar { t := c.ref("self"); return c.dimOf(t.typ.Dims) }),
-	"sym_stride.int":     number1(func(c *call) scalar { t := c.ref("self"); return c.dimOf(t.strides) }),
-	"sym_numel":          number1(func(c *call) scalar { return intScalar(c.ref("self").typ.Elements()) }),
-	"sym_storage_offset": number1(func(c *call) scalar { c.unsupported("storage offsets as numbers"); return scalar{} }),
-	"_operator.add":      symBinary(func(a, b num) (num, error) { return exprFuncs["Add"].eval([]num{a, b}) }),
+	"sym_size.int":        number1(func(c *call) scalar { t := c.ref("self"); return c.dimOf(t.typ.Dims) }),
+	"sym_stride.int":      number1(func(c *call) scalar { t := c.ref("self"); return c.dimOf(t.strides) }),
+	"item":                func(c *call) []*ref { c.im.markUnknown(c.node); return nil },
+	"_local_scalar_dense": func(c *call) []*ref { c.im.markUnknown(c.node); return nil },
+	"sym_numel":           number1(func(c *call) scalar { return intScalar(c.ref("self").typ.Elements()) }),
+	"sym_storage_offset":  number1(func(c *call) scalar { c.unsupported("storage offsets as numbers"); return scalar{} }),
+	"_operator.add":       symBinary(func(a, b num) (num, error) { return exprFuncs["Add"].eval([]num{a, b}) }),
 	"_operator.sub": symBinary(func(a, b num) (num, error) {
 		return exprFuncs["Add"].eval([]num{a, {i: -b.i, f: -b.f, float: b.float}})
 	}),
