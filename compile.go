@@ -77,7 +77,11 @@ func (c *compilation) run(ctx context.Context) error {
 		}
 		watch := startWatch()
 		err := step.run(ctx)
-		c.report.Phases = append(c.report.Phases, watch.stop(step.phase))
+		spent := watch.stop(step.phase)
+		if step.phase == PhaseCompile {
+			spent.Wall, spent.CPU = spent.Wall-c.report.Locate.Wall, spent.CPU-c.report.Locate.CPU
+		}
+		c.report.Phases = append(c.report.Phases, spent)
 		if err != nil {
 			return err
 		}
@@ -154,7 +158,10 @@ func (c *compilation) compile(ctx context.Context) error {
 		return absent
 	}
 	var err error
-	if c.plugin, err = plugin.Locate(ctx, plugin.Kind(c.o.Target.Platform()), c.o.Plugin); err != nil {
+	watch := startWatch()
+	c.plugin, err = plugin.Locate(ctx, plugin.Kind(c.o.Target.Platform()), c.o.Plugin)
+	c.report.Locate = watch.stop("locate")
+	if err != nil {
 		return err
 	}
 	c.result, err = tpu.Compile(ctx, tpu.Request{

@@ -22,6 +22,7 @@ type Report struct {
 	Target     string           `json:"target"`
 	Plugin     string           `json:"plugin,omitempty"`
 	Phases     []PhaseTime      `json:"phases"`
+	Locate     PhaseTime        `json:"locate"`                // finding the plugin, and fetching it the first time: in no phase
 	PluginTime *PluginTime      `json:"plugin_time,omitempty"` // of the compile child, part of the compile phase's wall time
 	Passes     []passes.Stats   `json:"passes,omitempty"`
 	Flops      int64            `json:"flops"` // of one call, by tpuc's own count
@@ -66,9 +67,9 @@ func (r *Report) CPU() float64 {
 	return sum
 }
 
-// Wall is the whole compile's duration in seconds.
+// Wall is the whole compile's duration in seconds, the plugin's fetch included.
 func (r *Report) Wall() float64 {
-	sum := 0.0
+	sum := r.Locate.Wall
 	for _, p := range r.Phases {
 		sum += p.Wall
 	}
@@ -124,6 +125,9 @@ func (r *Report) Write(w io.Writer) error {
 		own = append(own, fmt.Sprintf("%s %s", p.Phase, seconds(wall)))
 	}
 	row("tpuc", "%s CPU: %s", seconds(r.CPU()), strings.Join(own, ", "))
+	if r.Locate.Wall > 0.1 {
+		row("fetched", "the plugin in %s", seconds(r.Locate.Wall))
+	}
 	if p := r.PluginTime; p != nil {
 		row("plugin", "%s CPU, %s in all, %s of it compiling", seconds(p.CPU), seconds(p.Wall), seconds(p.Compile))
 	}

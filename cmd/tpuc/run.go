@@ -17,7 +17,10 @@ func newRun() *cobra.Command {
 		Long: `Run an artifact, or compile a model and run it, and compare what it gives with what is expected.
 
 Without --expected and --expected-state the outputs are listed with their smallest, largest and mean element.
-With them every comparison is printed with its worst element, and the exit status is 3 if any differs.`,
+With them every comparison is printed with its worst element, and the exit status is 3 if any differs.
+
+A MODEL is compiled for --target first, with symbolic dimensions of --dim or else of the first inputs. An ARTIFACT is
+compiled again only where its executable was made by another plugin.`,
 		Example: `  tpuc run model.tpuc --random 1
   tpuc run model.tpuc --inputs inputs.safetensors --expected outputs.safetensors
   tpuc run decode.tpuc --inputs step1.npz --inputs step2.npz --expected-state cache1.safetensors -o out.safetensors
