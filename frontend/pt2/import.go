@@ -133,7 +133,8 @@ func (im *importer) node(n *node) (err error) {
 		}
 		im.spoil(n)
 	}()
-	return im.bindResults(c, rule(c))
+	im.bindResults(c, rule(c))
+	return nil
 }
 
 // dataDependent handles a node that computes with a number read from a tensor: such numbers may go into assertions, which are
@@ -223,8 +224,8 @@ func outputNames(n *node) []string {
 	return out
 }
 
-// bindResults names a rule's results and checks them against the types that the archive records.
-func (im *importer) bindResults(c *call, results []*ref) error {
+// bindResults names a rule's results and checks them against the types that the archive records. A difference goes to the list of errors.
+func (im *importer) bindResults(c *call, results []*ref) {
 	names := outputNames(c.node)
 	if len(names) != len(results) && len(names) > 0 {
 		c.failf("the node has %d results, wanted %d", len(names), len(results))
@@ -246,7 +247,11 @@ func (im *importer) bindResults(c *call, results []*ref) error {
 			if c.complex() {
 				c.unsupported("complex tensors")
 			}
-			return &diag.Bug{Pass: "import", Node: im.describe(c), Cause: fmt.Sprintf("result %d is %s, the archive says %s", i, r.typ, want)}
+			// A rule that is wrong looks the same; for the user it is the archive and tpuc that disagree.
+			im.errs.Addf(c.b.Loc, "pt2/type", "%s (%%%s): result %d is %s by the operator's rule, the archive says %s", c.node.Target, clip(name), i, r.typ, want).
+				Note("the archive is damaged, or tpuc reads this operator wrongly: if torch.export.load and a call of the model work, please report it")
+			im.spoil(c.node)
+			return
 		}
 		r.strides = strides
 		if _, ok := im.tensors[name]; ok {
@@ -254,7 +259,6 @@ func (im *importer) bindResults(c *call, results []*ref) error {
 		}
 		im.tensors[name] = r
 	}
-	return nil
 }
 
 // typeOf is a tensor's recorded type and strides with the symbols bound.

@@ -36,14 +36,14 @@ const saveAgain = "export and save the model again with torch 2.9 or later"
 //	torch 2.8      the same folders with data/weights/<name>.pt and data/constants/<name>.pt, files of torch.save
 //	before 2.8     serialized_exported_program.json, serialized_state_dict.pt and serialized_constants.pt in no folder
 type Archive struct {
-	label   string
-	file    *mmap.File
-	dir     *directory
-	model   string
-	graph   string // entry of the graph
-	tensors []Stored
-	index   map[string]int    // FQN to its place in tensors; data/weights comes before data/constants
-	pickled map[string][]byte // storages within files of torch.save, by Stored.Storage
+	label    string
+	file     *mmap.File
+	dir      *directory
+	model    string
+	graph    string // entry of the graph
+	tensors  []Stored
+	index    map[string]int      // FQN to its place in tensors; data/weights comes before data/constants
+	storages map[string]*storage // of the tensors that can be loaded, by Stored.Storage
 
 	digests sync.Map // view to hex string
 }
@@ -73,7 +73,7 @@ func OpenArchive(name string) (*Archive, error) {
 
 // readArchive takes ownership of m when it succeeds.
 func readArchive(label string, m *mmap.File) (*Archive, error) {
-	a := &Archive{label: label, file: m, index: make(map[string]int), pickled: make(map[string][]byte)}
+	a := &Archive{label: label, file: m, index: make(map[string]int), storages: make(map[string]*storage)}
 	err := a.read()
 	var located *diag.Error
 	switch {

@@ -340,7 +340,7 @@ func TestEntry(t *testing.T) {
 	require.NoError(t, err)
 	defer bad.Close()
 	_, err = bad.Entry("models/model.json")
-	require.ErrorContains(t, err, `"models/model.json" is damaged: CRC-32`)
+	require.ErrorContains(t, err, `models/model.json" is damaged: CRC-32`)
 }
 
 func TestGzip(t *testing.T) {

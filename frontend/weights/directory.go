@@ -135,10 +135,7 @@ func (d *directory) contents(name string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if sum := crc32.ChecksumIEEE(data); sum != f.CRC32 {
-			return nil, fmt.Errorf("entry %q is damaged: CRC-32 is %08x, wanted %08x", name, sum, f.CRC32)
-		}
-		return data, nil
+		return data, checkCRC(f, data)
 	}
 	if n := f.UncompressedSize64; n > maxEntry || n > freeInflate && n/maxRatio > f.CompressedSize64 {
 		return nil, fmt.Errorf("entry %q inflates from %d to %d bytes, wanted at most %d bytes and %d times as many",
@@ -155,4 +152,12 @@ func (d *directory) contents(name string) ([]byte, error) {
 		return nil, fmt.Errorf("entry %q: %w", name, err)
 	}
 	return data, nil
+}
+
+// checkCRC compares a stored entry with the checksum in the central directory.
+func checkCRC(f *zip.File, data []byte) error {
+	if sum := crc32.ChecksumIEEE(data); sum != f.CRC32 {
+		return fmt.Errorf("entry %q is damaged: CRC-32 is %08x, wanted %08x", f.Name, sum, f.CRC32)
+	}
+	return nil
 }

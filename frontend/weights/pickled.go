@@ -72,14 +72,11 @@ func (a *Archive) describePickled(s *Stored, entry string, d *directory, t *pick
 	if f == nil || strings.Contains(t.Storage.Key, "/") {
 		return fail("pt2/storage", "its storage, %q of entry %q, is not in the archive", name, entry)
 	}
-	data, ok := a.pickled[s.Storage]
-	if !ok {
-		var err error
-		if data, err = d.stored(f); err != nil {
-			return fail("pt2/storage", "%v", err)
-		}
-		a.pickled[s.Storage] = data
+	store, err := a.open(s.Storage, d, f)
+	if err != nil {
+		return fail("pt2/storage", "%v", err)
 	}
+	data := store.data
 	if have := int64(len(data)) / int64(s.Type.DType.Size()); t.Storage.Elements > have {
 		return fail("pt2/storage", "its storage has %d bytes, wanted %d elements of %s", len(data), t.Storage.Elements, s.Type.DType)
 	}
@@ -95,16 +92,4 @@ func (a *Archive) add(s Stored) {
 		a.index[s.Name] = len(a.tensors)
 	}
 	a.tensors = append(a.tensors, s)
-}
-
-// storage is the bytes of a described tensor's storage.
-func (a *Archive) storage(name string) ([]byte, error) {
-	if data, ok := a.pickled[name]; ok {
-		return data, nil
-	}
-	f := a.dir.entries[name]
-	if f == nil {
-		return nil, fmt.Errorf("no entry %q", name)
-	}
-	return a.dir.stored(f)
 }

@@ -1,11 +1,13 @@
 package weights
 
 import (
+	"archive/zip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
@@ -59,7 +61,28 @@ func (a *Archive) Find(name string) (Stored, error) {
 	return a.tensors[i], nil
 }
 
-// Load is a tensor's elements in row-major order: the mapping itself where they lie so, otherwise a copy.
+// storage is the memory that tensors are views of.
+type storage struct {
+	data  []byte       // aliases the mapping
+	check func() error // compares data with its CRC-32, once
+}
+
+// open registers the storage that is entry f of d under a name.
+func (a *Archive) open(name string, d *directory, f *zip.File) (*storage, error) {
+	if s := a.storages[name]; s != nil {
+		return s, nil
+	}
+	data, err := d.stored(f)
+	if err != nil {
+		return nil, err
+	}
+	s := &storage{data: data, check: sync.OnceValue(func() error { return checkCRC(f, data) })}
+	a.storages[name] = s
+	return s, nil
+}
+
+// Load is a tensor's elements in row-major order: the mapping itself where they lie so, otherwise a copy. The storage is checked against
+// its CRC-32 the first time.
 func (a *Archive) Load(name string) (*tensor.Tensor, error) {
 	s, err := a.Find(name)
 	if err != nil {
@@ -79,10 +102,14 @@ func (a *Archive) LoadStored(s Stored) (*tensor.Tensor, error) {
 		e.Cause = ErrAbsent
 		return nil, e
 	}
-	data, err := a.storage(s.Storage)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.label, err)
+	store := a.storages[s.Storage]
+	if store == nil {
+		return nil, fmt.Errorf("%s: no storage %q", a.label, s.Storage)
 	}
+	if err := store.check(); err != nil {
+		return nil, fmt.Errorf("%s: tensor %q: %w", a.label, s.Name, err)
+	}
+	data := store.data
 	size := int64(s.Type.DType.Size())
 	if s.Contiguous() {
 		from, n := s.Offset*size, s.Type.Bytes()
@@ -251,11 +278,11 @@ func (a *Archive) describe(s *Stored, p payload) *diag.Error {
 		s.Absent = true
 		return nil
 	}
-	data, err := a.dir.stored(f)
+	store, err := a.open(s.Storage, a.dir, f)
 	if err != nil {
 		return fail("pt2/storage", "%v", err)
 	}
-	if err := checkView(s.Type, s.Strides, s.Offset, int64(len(data))); err != nil {
+	if err := checkView(s.Type, s.Strides, s.Offset, int64(len(store.data))); err != nil {
 		return fail("pt2/view", "%v", err)
 	}
 	return nil
