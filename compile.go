@@ -101,6 +101,9 @@ type compilation struct {
 	plugin  *plugin.Plugin
 	result  *tpu.Result
 	report  *Report
+
+	runs  bool           // what is compiled runs here at once
+	given weights.Source // the weights that it runs with; nil: the model's own
 }
 
 func newCompile(path string, o CompileOptions) (*compilation, error) {
@@ -175,20 +178,29 @@ func (c *compilation) compile(ctx context.Context) error {
 	return c.leave(PhaseCompile, func() []byte { return c.result.Executable })
 }
 
-// absent refuses to embed weights that the model's file does not hold, before anything is compiled.
+// absent refuses weights that are to be embedded or run with and are not to be had, before anything is compiled.
 func (c *compilation) absent() error {
-	if !c.o.EmbedWeights {
+	if !c.o.EmbedWeights && !c.runs {
 		return nil
 	}
+	var wants []weights.Want
 	for i, a := range c.program.Args {
 		if a.Kind != lower.Weight && a.Kind != lower.State {
 			continue
 		}
+		if c.given != nil && a.Weight.Class != ir.Constant {
+			wants = append(wants, weights.Want{Names: a.Weight.Names, Expr: a.Weight.Source})
+			continue
+		}
 		if _, err := c.contents(i); err != nil {
-			return fmt.Errorf("weights cannot be embedded: %w", err)
+			return fmt.Errorf("weights are needed: %w", err)
 		}
 	}
-	return nil
+	if len(wants) == 0 {
+		return nil
+	}
+	_, err := weights.Bind(c.given, wants)
+	return err
 }
 
 func (c *compilation) pack(context.Context) error {

@@ -118,6 +118,7 @@ func (m *Opened) compile(ctx context.Context, path, file string, o OpenOptions) 
 	if err != nil {
 		return err
 	}
+	c.runs, c.given = true, m.source
 	err = c.run(ctx)
 	m.model, m.Report = c.model, c.report
 	m.Report.Output = ""
