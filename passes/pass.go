@@ -34,13 +34,13 @@ const (
 
 // List is the order of a compile. A pass may stand in it more than once.
 var List = []Pass{
-	cleanup,
-	raise, // needs cleanup's normal forms
+	simplify,
+	raise, // needs simplify's normal forms
 	fold,
 	cse,
 	dce,
-	expand,  // everything above sees whole composites
-	cleanup, // decompositions meet each other: casts there and back, reshapes of reshapes
+	expand,   // everything above sees whole composites
+	simplify, // decompositions meet each other: casts there and back, reshapes of reshapes
 	fold,
 	cse, // attention layers build equal masks
 	dce,

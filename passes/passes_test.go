@@ -89,7 +89,7 @@ func TestListIsInOrder(t *testing.T) {
 		}
 	}
 	_, err := Lookup("nosuch")
-	require.EqualError(t, err, `pass "nosuch" is unknown, wanted one of cleanup, raise, fold, cse, dce, expand, guard`)
+	require.EqualError(t, err, `pass "nosuch" is unknown, wanted one of simplify, raise, fold, cse, dce, expand, guard`)
 }
 
 // Every valid order gives a program that computes the same and holds no composites; the list's own order and the seeds are
@@ -130,7 +130,7 @@ func TestReport(t *testing.T) {
 	}
 	require.Equal(t, 3, hits["raise/repeat_kv"])
 	require.Equal(t, 3, hits["expand/attention"])
-	require.NotZero(t, hits["cleanup/identity_slice"])
+	require.NotZero(t, hits["simplify/identity_slice"])
 	require.NotZero(t, hits["cse/constant"])
 	again, err := Run(context.Background(), decoder(3), Options{})
 	require.NoError(t, err)
@@ -141,14 +141,14 @@ func TestDump(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	m := decoder(1)
 	start := text.Print(m)
-	_, err := Run(context.Background(), m, Options{DumpDir: dir, Passes: []string{"cleanup", "expand"}})
+	_, err := Run(context.Background(), m, Options{DumpDir: dir, Passes: []string{"simplify", "expand"}})
 	require.NoError(t, err)
 	for file, want := range map[string]string{"00-import.tpu": start, "02-expand.tpu": text.Print(m)} {
 		got, err := os.ReadFile(filepath.Join(dir, file))
 		require.NoError(t, err)
 		require.Equal(t, want, string(got))
 	}
-	require.FileExists(t, filepath.Join(dir, "01-cleanup.tpu"))
+	require.FileExists(t, filepath.Join(dir, "01-simplify.tpu"))
 }
 
 // A panic and an invalid module are bugs, with the module before the pass as a file that parses.
@@ -165,7 +165,7 @@ func TestCrashLeavesAReproducer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "crash files")
-			_, err := run(context.Background(), decoder(1), []Pass{cleanup, p}, Options{Verify: true, CrashDir: dir})
+			_, err := run(context.Background(), decoder(1), []Pass{simplify, p}, Options{Verify: true, CrashDir: dir})
 			var bug *diag.Bug
 			require.ErrorAs(t, err, &bug)
 			require.Equal(t, "broken", bug.Pass)
@@ -179,7 +179,7 @@ func TestCrashLeavesAReproducer(t *testing.T) {
 			data, err := os.ReadFile(file)
 			require.NoError(t, err)
 			m := decoder(1)
-			_, err = Run(context.Background(), m, Options{Passes: []string{"cleanup"}})
+			_, err = Run(context.Background(), m, Options{Passes: []string{"simplify"}})
 			require.NoError(t, err)
 			require.Equal(t, text.Print(m), string(data), "the input of the pass that failed")
 			_, err = text.Parse(file, string(data))

@@ -10,7 +10,7 @@ import (
 // raise finds what models spell out in small operators and states it in the operator that means it.
 var raise = Pass{
 	Name: "raise", Doc: "Recognises what models spell out in small operators.",
-	After: []string{"cleanup"}, // identity slices, casts and doubled reshapes are gone
+	After: []string{"simplify"}, // identity slices, casts and doubled reshapes are gone
 	Rules: raiseRules,
 	Run:   func(c *Context, m *ir.Module) error { return applyRules(c, m, raiseRules) },
 }

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Passes   []string // names in the order to run; nil: List
 	Verify   bool     // check the module before the first and after every pass
-	DumpDir  string   // where the text after every pass goes, as 00-import.tpu, 01-cleanup.tpu, ...; empty: nowhere
+	DumpDir  string   // where the text after every pass goes, as 00-import.tpu, 01-simplify.tpu, ...; empty: nowhere
 	CrashDir string   // where the reproducer of a crash goes; empty: nowhere
 	Shuffle  uint64   // not 0: seed of another valid order, for tests
 }
@@ -36,16 +36,16 @@ type Report struct {
 
 // Stats is the deterministic part of a report on one pass.
 type Stats struct {
-	Pass    string
-	Nodes   int   // in the function afterwards
-	Weights int   // declared afterwards
-	Hits    []Hit // by rule name, rules without hits left out
+	Pass    string `json:"pass"`
+	Nodes   int    `json:"nodes"`          // in the function afterwards
+	Weights int    `json:"weights"`        // declared afterwards
+	Hits    []Hit  `json:"hits,omitempty"` // by rule name, rules without hits left out
 }
 
 // Hit counts the applications of a named rule.
 type Hit struct {
-	Rule  string
-	Count int
+	Rule  string `json:"rule"`
+	Count int    `json:"count"`
 }
 
 // Run transforms m by the passes in order. It is the only way in which passes run.

@@ -1,0 +1,103 @@
+package passes
+
+import (
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// simplify applies peephole rules that hold for every bit: what moves elements twice or to where they are, and arithmetic that changes
+// nothing. A rule of floats holds for -0, infinities and NaN too, so x + 0 stays (it makes -0 positive) and x * 1 goes.
+var simplify = Pass{
+	Name: "simplify", Doc: "Removes and joins operators by exact peephole rules.",
+	Rules: simplifyRules,
+	Run:   func(c *Context, m *ir.Module) error { return applyRules(c, m, simplifyRules) },
+}
+
+var simplifyRules = []Rule{
+	{"identity_reshape", "reshape(x) to x's shape is x.", op.Reshape.Op, identity},
+	{"identity_broadcast", "broadcast(x) to x's shape is x.", op.Broadcast.Op, identity},
+	{"identity_convert", "convert(x) to x's dtype is x.", op.Convert.Op, identity},
+	{"identity_slice", "slice(x) of everything is x.", op.Slice.Op, identity},
+	{"identity_transpose", "transpose(x) in x's order is x.", op.Transpose.Op, identityTranspose},
+	{"identity_pad", "pad(x) by nothing is x.", op.Pad.Op, identityPad},
+	{"identity_update", "dynamic_update_slice(x, y) of all of x is y.", op.DynamicUpdateSlice.Op, identityUpdate},
+	{"single_concat", "concat(x) is x.", op.Concat.Op, singleConcat},
+	{"reshape_reshape", "reshape(reshape(x)) is reshape(x).", op.Reshape.Op, reshapeReshape},
+	{"transpose_transpose", "transpose(transpose(x)) is one transpose.", op.Transpose.Op, transposeTranspose},
+	{"unit_transpose", "transpose(x) that moves only dimensions of extent 1 is reshape(x).", op.Transpose.Op, unitTranspose},
+	{"broadcast_broadcast", "broadcast(broadcast(x)) is broadcast(x).", op.Broadcast.Op, broadcastBroadcast},
+	{"unit_broadcast", "broadcast(x) that repeats nothing is reshape(x), but of literals.", op.Broadcast.Op, unitBroadcast},
+	{"broadcast_reshape", "broadcast(reshape(x)) that inserts dimensions of extent 1 is broadcast(x).", op.Broadcast.Op, broadcastReshape},
+	{"slice_slice", "slice(slice(x)) is one slice.", op.Slice.Op, sliceSlice},
+	{"slice_concat", "slice(concat(x, y)) within x is slice(x).", op.Slice.Op, sliceConcat},
+	{"concat_slices", "concat of slices of x that lie side by side is one slice(x).", op.Concat.Op, concatSlices},
+	{"splat_reshape", "reshape of equal elements is a broadcast of one.", op.Reshape.Op, moveSplat},
+	{"splat_transpose", "transpose of equal elements is a broadcast of one.", op.Transpose.Op, moveSplat},
+	{"splat_slice", "slice of equal elements is a broadcast of one.", op.Slice.Op, moveSplat},
+	{"splat_gather", "gather of equal elements is a broadcast of one.", op.Gather.Op, moveSplat},
+	{"gather_slice", "gather at evenly spaced known places is slice.", op.Gather.Op, gatherSlice},
+	{"unit_iota", "iota along an extent of 1 is 0.", op.Iota.Op, unitIota},
+	{"unit_reduce", "reduce over extents of 1 is reshape, of floats where it does not add.", op.Reduce.Op, unitReduce},
+
+	{"convert_convert", "convert(convert(x)) is convert(x) where the dtype between holds every value of x's.", op.Convert.Op, convertConvert},
+	{"add_zero", "x + 0 is x for integers, x + -0 for floats.", op.Add.Op, addZero},
+	{"sub_zero", "x - 0 is x.", op.Sub.Op, subZero},
+	{"mul_one", "x * 1 is x.", op.Mul.Op, mulOne},
+	{"mul_zero", "x * 0 is 0 for integers.", op.Mul.Op, mulZero},
+	{"div_one", "x / 1 is x.", op.Div.Op, divOne},
+	{"neg_neg", "-(-x) is x.", op.Neg.Op, twice(op.Neg)},
+	{"not_not", "not not x is x.", op.Not.Op, twice(op.Not)},
+	{"not_compare", "not (x < y) is x >= y for integers, not (x == y) is x != y for all.", op.Not.Op, notCompare},
+	{"and_const", "x and true is x, x and false is false.", op.And.Op, andConst},
+	{"and_same", "x and x is x.", op.And.Op, same},
+	{"or_const", "x or false is x, x or true is true.", op.Or.Op, orConst},
+	{"or_same", "x or x is x.", op.Or.Op, same},
+	{"compare_same", "x == x is true, x < x false, for integers.", op.Compare.Op, compareSame},
+	{"compare_not", "x != false is x, x == false is not x, for bools.", op.Compare.Op, compareBool},
+	{"select_const", "select(true, x, y) is x, select(false, x, y) is y.", op.Select.Op, selectConst},
+	{"select_same", "select(p, x, x) is x.", op.Select.Op, selectSame},
+	{"select_not", "select(not p, x, y) is select(p, y, x).", op.Select.Op, selectNot},
+	{"maximum_maximum", "max(max(x, a), b) is max(x, c) with the larger constant.", op.Maximum.Op, clampTwice(op.Maximum, false)},
+	{"minimum_minimum", "min(min(x, a), b) is min(x, c) with the smaller constant.", op.Minimum.Op, clampTwice(op.Minimum, true)},
+}
+
+// holds reports whether every value of narrow is one of wide, so that converting there and back changes nothing.
+func holds(wide, narrow tensor.DType) bool {
+	w, n := precision(wide), precision(narrow)
+	switch {
+	case narrow == tensor.Bool:
+		return true
+	case wide.IsFloat() && narrow.IsFloat():
+		return w.digits >= n.digits && w.exponent >= n.exponent
+	case wide.IsFloat() && narrow.IsInt():
+		return w.digits >= n.digits && w.exponent >= 8 // 64-bit integers stay below 2^127
+	case wide.IsInt() && narrow.IsInt():
+		return w.digits >= n.digits && (wide.IsSigned() || narrow.IsUnsigned())
+	}
+	return false
+}
+
+// precision gives the significant bits, the implicit one counted and a sign not, and the exponent bits of a real dtype.
+func precision(d tensor.DType) (p struct{ digits, exponent int }) {
+	switch d {
+	case tensor.F8E4M3FN:
+		p.digits, p.exponent = 4, 4
+	case tensor.F8E5M2:
+		p.digits, p.exponent = 3, 5
+	case tensor.BF16:
+		p.digits, p.exponent = 8, 8
+	case tensor.F16:
+		p.digits, p.exponent = 11, 5
+	case tensor.F32:
+		p.digits, p.exponent = 24, 8
+	case tensor.F64:
+		p.digits, p.exponent = 53, 11
+	default:
+		p.digits = d.Bits()
+		if d.IsSigned() {
+			p.digits--
+		}
+	}
+	return p
+}
