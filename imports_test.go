@@ -41,11 +41,12 @@ var mayImport = map[string]string{
 	"tpu/runtime":  "tpu/pjrt tpu/plugin tpu/artifact frontend/weights ir/weight ir/tensor ir/diag",
 
 	".":        "*",
-	"cmd/tpuc": ". ir ir/op ir/text ir/eval ir/tensor ir/diag passes tpu tpu/chip tpu/plugin tpu/artifact tpu/runtime frontend/weights internal/compare internal/atomicfile",
+	"cmd/tpuc": ". ir ir/op ir/text ir/eval ir/tensor ir/diag passes tpu tpu/chip tpu/plugin tpu/artifact tpu/runtime frontend/weights internal/compare internal/atomicfile internal/reduce",
 
 	"internal/atomicfile": "",
 	"internal/mmap":       "",
 	"internal/compare":    "ir/tensor",
+	"internal/reduce":     "ir ir/text",
 	"internal/golden":     "ir ir/eval ir/tensor", // for tests
 }
 
