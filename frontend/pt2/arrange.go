@@ -10,10 +10,22 @@ import (
 
 // arrangeRules join, repeat and reorder elements in new memory.
 var arrangeRules = map[string]rule{
-	"cat":                        value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
-	"concat":                     value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
-	"concatenate":                value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
-	"stack":                      value(stack),
+	"cat":          value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
+	"concat":       value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
+	"concatenate":  value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
+	"stack":        value(stack),
+	"hstack":       value(func(c *call) *ir.Value { return c.stackAlong(1, 1, false) }),
+	"vstack":       value(func(c *call) *ir.Value { return c.stackAlong(2, 0, false) }),
+	"row_stack":    value(func(c *call) *ir.Value { return c.stackAlong(2, 0, false) }),
+	"dstack":       value(func(c *call) *ir.Value { return c.stackAlong(3, 2, false) }),
+	"column_stack": value(func(c *call) *ir.Value { return c.stackAlong(2, 1, true) }),
+	"rot90":        value(rot90),
+	"diag":         value(diagonalMatrix),
+	"diagflat": value(func(c *call) *ir.Value {
+		x := c.val("self")
+		return c.diagEmbed(reshape(c.b, x, []int64{x.Type.Elements()}), c.int("offset"))
+	}),
+	"diag_embed":                 value(diagEmbed),
 	"repeat":                     value(repeat("repeats")),
 	"tile":                       value(repeat("dims")),
 	"repeat_interleave.self_int": value(repeatInterleave),
@@ -242,4 +254,113 @@ func broadcastTensors(c *call) []*ref {
 		out[i] = r.through(c.b, expandView(r.typ.Dims, dims))
 	}
 	return out
+}
+
+// stackAlong joins tensors along axis, after giving each a least rank: at the front, and for rank 3 one at the end; columns turn 1-d
+// tensors into columns.
+func (c *call) stackAlong(rank, axis int, columns bool) *ir.Value {
+	xs := c.vals("tensors")
+	if len(xs) == 0 {
+		c.failf("no tensors, wanted one or more")
+	}
+	ops := make([]operand, len(xs))
+	for i, x := range xs {
+		ops[i] = tensorOperand(x)
+	}
+	d := resultType(ops...)
+	for i, x := range xs {
+		dims := slices.Clone(x.Type.Dims)
+		switch {
+		case len(dims) == 0:
+			dims = slices.Repeat([]int64{1}, rank)
+		case len(dims) == 1 && columns:
+			dims = append(dims, 1)
+		case len(dims) == 1 && rank == 2:
+			dims = []int64{1, dims[0]}
+		case len(dims) == 1 && rank == 3:
+			dims = []int64{1, dims[0], 1}
+		case len(dims) == 2 && rank == 3:
+			dims = append(dims, 1)
+		}
+		xs[i] = reshape(c.b, c.cast(x, d), dims)
+	}
+	if xs[0].Type.Rank() == 1 {
+		axis = 0
+	}
+	return concat(c.b, axis, xs...)
+}
+
+// rot90 turns the plane of two dimensions k times from the first to the second.
+func rot90(c *call) *ir.Value {
+	x := c.val("self")
+	axes := c.axesOrNone("dims", x.Type.Rank())
+	if len(axes) != 2 {
+		c.failf("%d dims, wanted 2", len(axes))
+	}
+	a, b := axes[:1], axes[1:]
+	turned := func(first []int64) *ir.Value { return swap(c.b, reverse(c.b, x, first), int(axes[0]), int(axes[1])) }
+	switch floorMod(c.int("k"), 4) {
+	case 1:
+		return turned(b)
+	case 2:
+		return reverse(c.b, x, axes)
+	case 3:
+		return turned(a)
+	}
+	return x
+}
+
+// diagonalMatrix is the matrix with a diagonal, or the diagonal of a matrix.
+func diagonalMatrix(c *call) *ir.Value {
+	x := c.ref("self")
+	off := c.int("diagonal")
+	if x.typ.Rank() == 1 {
+		return c.diagEmbed(x.read(c.b), off)
+	}
+	if x.typ.Rank() != 2 {
+		c.failf("self is %s, wanted rank 1 or 2", x.typ)
+	}
+	return c.diagonalOf(x, 0, 1, off).read(c.b, x.read(c.b))
+}
+
+// diagEmbed puts the last dimension on a diagonal of two new ones at the end.
+func (c *call) diagEmbed(x *ir.Value, off int64) *ir.Value {
+	n := x.Type.Rank()
+	if n == 0 || max(off, -off) > 1<<24 {
+		c.failf("self is %s with offset %d", x.Type, off)
+	}
+	low, high := make([]int64, n), make([]int64, n)
+	low[n-1], high[n-1] = max(-off, 0), max(off, 0)
+	rows := op.Pad.Make(c.b, op.PadAttr{Low: low, High: high, Interior: make([]int64, n)}, x, zero(c.b, x.Type.DType))
+	size := rows.Type.Dims[n-1]
+	full := append(slices.Clone(rows.Type.Dims), size)
+	y := op.Broadcast.Make(c.b, op.BroadcastAttr{Shape: full, Dims: iotaInts(n)}, rows)
+	plane := []int64{size, size}
+	diff := op.Sub.Make(c.b, counting(c.b, tensor.I64, plane, 1), counting(c.b, tensor.I64, plane, 0))
+	on := op.BroadcastTo(c.b, compare(c.b, op.EQ, diff, like(c.b, diff, intScalar(off))), full)
+	return op.Select.Make(c.b, on, y, likeF(c.b, y, 0))
+}
+
+func diagEmbed(c *call) *ir.Value {
+	x := c.val("self")
+	rank := x.Type.Rank() + 1
+	d1, d2 := c.wrap("dim1", c.int("dim1"), rank), c.wrap("dim2", c.int("dim2"), rank)
+	if d1 == d2 {
+		c.failf("dim1 and dim2 are %d, wanted two dimensions", d1)
+	}
+	y := c.diagEmbed(x, c.int("offset"))
+	perm := make([]int64, rank)
+	next := int64(0)
+	for i := range perm {
+		switch i {
+		case d1:
+			perm[i] = int64(rank - 2)
+		case d2:
+			perm[i] = int64(rank - 1)
+		default:
+			perm[i] = next
+			next++
+		}
+	}
+	return transpose(c.b, y, perm)
 }

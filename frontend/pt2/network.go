@@ -36,12 +36,6 @@ var networkRules = map[string]rule{
 	"_weight_norm":           value(func(c *call) *ir.Value { return weightNorm(c) }),
 	"embedding":              value(func(c *call) *ir.Value { return op.Embedding.Make(c.b, c.val("weight"), c.val("indices")) }),
 	"cosine_similarity":      value(cosineSimilarity),
-	"mse_loss":               value(func(c *call) *ir.Value { return c.loss(func(f fb, d *ir.Value) *ir.Value { return f.mul(d, d) }) }),
-	"l1_loss": value(func(c *call) *ir.Value {
-		return c.loss(func(f fb, d *ir.Value) *ir.Value { return op.Abs.Make(f.b, d) })
-	}),
-	"smooth_l1_loss": value(func(c *call) *ir.Value { return c.loss(smoothL1("beta", false)) }),
-	"huber_loss":     value(func(c *call) *ir.Value { return c.loss(smoothL1("delta", true)) }),
 }
 
 // attention is scaled dot product attention with dropout 0. Ranks other than 4 are brought to [batch, heads, positions, features].
@@ -333,37 +327,4 @@ func cosineSimilarity(c *call) *ir.Value {
 		return f.max(op.Sqrt.Make(c.b, reduce(c.b, op.Sum, f.mul(v, v), axis, false)), c.float("eps"))
 	}
 	return c.cast(op.Div.Make(c.b, reduce(c.b, op.Sum, f.mul(a, b), axis, false), f.mul(norm(a), norm(b))), d)
-}
-
-// loss reduces a function of self - target: 0 keeps all, 1 takes the mean, 2 the sum.
-func (c *call) loss(of func(f fb, diff *ir.Value) *ir.Value) *ir.Value {
-	x, y := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
-	d := resultType(x, y)
-	l := c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value { return of(fb{b, c}, op.Sub.Make(b, v...)) }, x, y)
-	switch c.int("reduction") {
-	case 1:
-		l = c.meanOf(l, iotaInts(l.Type.Rank()), false)
-	case 2:
-		l = reduce(c.b, op.Sum, l, iotaInts(l.Type.Rank()), false)
-	}
-	return c.cast(l, d)
-}
-
-// smoothL1 is quadratic below a limit and linear above; huber scales it by the limit.
-func smoothL1(limit string, huber bool) func(f fb, diff *ir.Value) *ir.Value {
-	return func(f fb, diff *ir.Value) *ir.Value {
-		beta := f.call.float(limit)
-		a := op.Abs.Make(f.b, diff)
-		if beta == 0 {
-			return a
-		}
-		sq := f.scale(f.mul(a, a), 0.5)
-		lin := f.sub(a, f.c(a, beta/2))
-		if huber {
-			lin = f.scale(lin, beta)
-		} else {
-			sq = f.scale(sq, 1/beta)
-		}
-		return f.where(op.LT, a, beta, sq, lin)
-	}
 }

@@ -13,6 +13,9 @@ import (
 var reduceRules = map[string]rule{
 	"sum":                       value(sum),
 	"sum.dim_IntList":           value(sum),
+	"nansum":                    value(func(c *call) *ir.Value { return c.nanSum(false) }),
+	"nanmean":                   value(func(c *call) *ir.Value { return c.nanSum(true) }),
+	"sum_to_size":               value(sumToSize),
 	"mean":                      value(mean),
 	"mean.dim":                  value(mean),
 	"prod":                      value(prod),
@@ -452,4 +455,40 @@ func histc(c *call) *ir.Value {
 	bin := c.cast(counting(c.b, tensor.I32, grid, 0), at.Type.DType)
 	hit := op.And.Make(c.b, compare(c.b, op.EQ, bin, along(c.b, at, grid, 1)), along(c.b, in, grid, 1))
 	return c.cast(reduce(c.b, op.Sum, c.cast(hit, tensor.I32), []int64{1}, false), d)
+}
+
+// nanSum sums what is not NaN, or takes its mean.
+func (c *call) nanSum(mean bool) *ir.Value {
+	x := c.val("self")
+	axes, keep := c.over(x.Type.Rank())
+	d := c.summedType(x.Type.DType)
+	x = c.cast(x, wide(d))
+	if !x.Type.DType.IsFloat() {
+		return reduce(c.b, op.Sum, x, axes, keep)
+	}
+	nan := compare(c.b, op.NE, x, x)
+	s := reduce(c.b, op.Sum, op.Select.Make(c.b, nan, likeF(c.b, x, 0), x), axes, keep)
+	if mean {
+		s = op.Div.Make(c.b, s, reduce(c.b, op.Sum, c.cast(op.Not.Make(c.b, nan), x.Type.DType), axes, keep))
+	}
+	return c.cast(s, d)
+}
+
+// sumToSize undoes broadcasting by sums.
+func sumToSize(c *call) *ir.Value {
+	x, size := c.val("self"), c.ints("size")
+	lead := x.Type.Rank() - len(size)
+	if lead < 0 {
+		c.failf("size is %v for %s", size, x.Type)
+	}
+	var axes []int64
+	for d := range x.Type.Rank() {
+		if d < lead || size[d-lead] == 1 && x.Type.Dims[d] != 1 {
+			axes = append(axes, int64(d))
+		}
+	}
+	if len(axes) > 0 || len(size) == 0 {
+		x = c.cast(x, c.summedType2(x.Type.DType))
+	}
+	return reshape(c.b, reduce(c.b, op.Sum, x, axes, false), size)
 }

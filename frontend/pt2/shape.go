@@ -37,6 +37,9 @@ var shapeRules = map[string]rule{
 	"movedim.intlist":    seen(movedim),
 	"moveaxis.int":       seen(movedim),
 	"moveaxis.intlist":   seen(movedim),
+	"matrix_H":           realOnly(seen(func(_ *call, x *ref) view { return reversedView(x) })),
+	"mH":                 realOnly(seen(func(c *call, x *ref) view { return lastTwo(c, x) })),
+	"atleast_2d":         func(c *call) []*ref { return c.atLeast(2) },
 	"atleast_1d":         func(c *call) []*ref { return c.atLeast(1) },
 }
 

@@ -22,6 +22,13 @@ var sliceRules = map[string]rule{
 	"chunk":                   func(c *call) []*ref { return c.split(chunkSizes(c)) },
 	"unsafe_chunk":            func(c *call) []*ref { return c.split(chunkSizes(c)) },
 	"tensor_split.sections":   func(c *call) []*ref { return c.split(sectionSizes(c)) },
+	"tensor_split.indices":    func(c *call) []*ref { return c.splitAt(c.ints("indices"), c.axis("dim", c.ref("self").typ.Rank())) },
+	"hsplit.array":            func(c *call) []*ref { return c.splitAt(c.ints("indices"), btoi(c.ref("self").typ.Rank() > 1)) },
+	"vsplit.array":            func(c *call) []*ref { return c.splitAt(c.ints("indices"), 0) },
+	"dsplit.array":            func(c *call) []*ref { return c.splitAt(c.ints("indices"), 2) },
+	"hsplit.int":              func(c *call) []*ref { return c.splitEqual(btoi(c.ref("self").typ.Rank() > 1)) },
+	"vsplit.int":              func(c *call) []*ref { return c.splitEqual(0) },
+	"dsplit.int":              func(c *call) []*ref { return c.splitEqual(2) },
 	"unfold":                  seen(unfold),
 	"diagonal":                seen(diagonal),
 	"as_strided":              seen(asStrided),
@@ -118,8 +125,37 @@ func unbind(c *call) []*ref {
 
 // split gives views of the given sizes along dim.
 func (c *call) split(sizes []int64) []*ref {
+	return c.splitAlong(sizes, c.axis("dim", c.ref("self").typ.Rank()))
+}
+
+// splitAt gives the views between the given places along axis.
+func (c *call) splitAt(places []int64, axis int) []*ref {
 	x := c.ref("self")
-	axis := c.axis("dim", x.typ.Rank())
+	if axis >= x.typ.Rank() || len(places) > maxParts {
+		c.failf("self is %s, wanted a dimension %d", x.typ, axis)
+	}
+	n := x.typ.Dims[axis]
+	var out []*ref
+	from := int64(0)
+	for _, p := range append(slices.Clone(places), n) {
+		lo, hi := bounds(from, p, n)
+		out = append(out, x.through(c.b, sliceView(axis, lo, hi, 1)))
+		from = p
+	}
+	return out
+}
+
+// splitEqual gives as many equal views along axis as sections says.
+func (c *call) splitEqual(axis int) []*ref {
+	x, k := c.ref("self"), c.int("sections")
+	if axis >= x.typ.Rank() || k < 1 || k > maxParts || x.typ.Dims[axis]%k != 0 {
+		c.failf("%d sections of dimension %d of %s", k, axis, x.typ)
+	}
+	return c.splitAlong(slices.Repeat([]int64{x.typ.Dims[axis] / k}, int(k)), axis)
+}
+
+func (c *call) splitAlong(sizes []int64, axis int) []*ref {
+	x := c.ref("self")
 	var out []*ref
 	at := int64(0)
 	for _, n := range sizes {
@@ -229,7 +265,11 @@ func unfold(c *call, x *ref) view {
 // diagonal shows the elements whose indices along two dimensions differ by offset, in a new last dimension.
 func diagonal(c *call, x *ref) view {
 	rank := x.typ.Rank()
-	d1, d2, off := c.axis("dim1", rank), c.axis("dim2", rank), c.int("offset")
+	return c.diagonalOf(x, c.axis("dim1", rank), c.axis("dim2", rank), c.int("offset"))
+}
+
+func (c *call) diagonalOf(x *ref, d1, d2 int, off int64) view {
+	rank := x.typ.Rank()
 	if rank < 2 || d1 == d2 {
 		c.failf("dimensions %d and %d of %s, wanted two different ones", d1, d2, x.typ)
 	}

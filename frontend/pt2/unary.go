@@ -83,6 +83,18 @@ var unaryRules = map[string]rule{
 	"rrelu":            evalOnly("training", formula(rrelu)),
 	"native_dropout":   evalOnly("train", nativeDropout),
 	"asinh":            formula(func(f fb, x *ir.Value) *ir.Value { return f.asinh(x) }),
+	"acosh": formula(func(f fb, x *ir.Value) *ir.Value {
+		root := op.Sqrt.Make(f.b, f.mul(f.sub(x, f.c(x, 1)), f.add(x, f.c(x, 1))))
+		return op.Log.Make(f.b, f.add(x, root))
+	}),
+	"sinc":         formula(sinc),
+	"special_sinc": formula(sinc),
+	"special_entr": formula(func(f fb, x *ir.Value) *ir.Value {
+		return f.where(op.LT, x, 0, f.c(x, math.Inf(-1)), f.neg(xlogy(f.b, []*ir.Value{x, x})))
+	}),
+	"special_erf": floating(op.Erf),
+	"isposinf":    value(func(c *call) *ir.Value { return c.isInfinity(math.Inf(1)) }),
+	"isneginf":    value(func(c *call) *ir.Value { return c.isInfinity(math.Inf(-1)) }),
 	"atanh": formula(func(f fb, x *ir.Value) *ir.Value {
 		return f.half(f.sub(op.Log1p.Make(f.b, x), op.Log1p.Make(f.b, f.neg(x))))
 	}),
@@ -275,6 +287,21 @@ func isInf(c *call) *ir.Value {
 		return boolSplat(c.b, x.Type.Dims, false)
 	}
 	return compare(c.b, op.EQ, op.Abs.Make(c.b, x), likeF(c.b, x, math.Inf(1)))
+}
+
+// isInfinity compares with one infinity.
+func (c *call) isInfinity(v float64) *ir.Value {
+	x := c.val("self")
+	if !x.Type.DType.IsFloat() {
+		return boolSplat(c.b, x.Type.Dims, false)
+	}
+	return compare(c.b, op.EQ, x, likeF(c.b, x, v))
+}
+
+// sinc is sin(pi x) / (pi x), and 1 at 0.
+func sinc(f fb, x *ir.Value) *ir.Value {
+	p := f.scale(x, math.Pi)
+	return f.where(op.EQ, x, 0, f.c(x, 1), op.Div.Make(f.b, op.Sin.Make(f.b, p), p))
 }
 
 func isFinite(c *call) *ir.Value {

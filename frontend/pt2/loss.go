@@ -1,0 +1,168 @@
+package pt2
+
+import (
+	"slices"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+)
+
+// lossRules are losses, which models may return beside their outputs.
+var lossRules = map[string]rule{
+	"mse_loss": value(func(c *call) *ir.Value { return c.loss(func(f fb, d *ir.Value) *ir.Value { return f.mul(d, d) }) }),
+	"l1_loss": value(func(c *call) *ir.Value {
+		return c.loss(func(f fb, d *ir.Value) *ir.Value { return op.Abs.Make(f.b, d) })
+	}),
+	"smooth_l1_loss":                   value(func(c *call) *ir.Value { return c.loss(smoothL1("beta", false)) }),
+	"huber_loss":                       value(func(c *call) *ir.Value { return c.loss(smoothL1("delta", true)) }),
+	"binary_cross_entropy":             value(func(c *call) *ir.Value { return c.weighted(binaryCrossEntropy) }),
+	"binary_cross_entropy_with_logits": value(func(c *call) *ir.Value { return c.weighted(binaryCrossEntropyLogits) }),
+	"kl_div":                           value(klDiv),
+	"nll_loss":                         value(func(c *call) *ir.Value { return c.negativeLogLikelihood(c.val("self")) }),
+	"nll_loss_nd":                      value(func(c *call) *ir.Value { return c.negativeLogLikelihood(c.val("self")) }),
+	"cross_entropy_loss":               value(crossEntropy),
+}
+
+// reduced applies the argument reduction: 0 keeps all elements, 1 takes the mean, 2 the sum.
+func (c *call) reduced(l *ir.Value) *ir.Value {
+	all := iotaInts(l.Type.Rank())
+	switch c.int("reduction") {
+	case 1:
+		return c.meanOf(l, all, false)
+	case 2:
+		return reduce(c.b, op.Sum, l, all, false)
+	}
+	return l
+}
+
+// loss reduces a function of self - target.
+func (c *call) loss(of func(f fb, diff *ir.Value) *ir.Value) *ir.Value {
+	x, y := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
+	d := resultType(x, y)
+	l := c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value { return of(fb{b, c}, op.Sub.Make(b, v...)) }, x, y)
+	return c.cast(c.reduced(l), d)
+}
+
+// smoothL1 is quadratic below a limit and linear above; huber scales it by the limit.
+func smoothL1(limit string, huber bool) func(f fb, diff *ir.Value) *ir.Value {
+	return func(f fb, diff *ir.Value) *ir.Value {
+		beta := f.call.float(limit)
+		a := op.Abs.Make(f.b, diff)
+		if beta == 0 {
+			return a
+		}
+		sq := f.scale(f.mul(a, a), 0.5)
+		lin := f.sub(a, f.c(a, beta/2))
+		if huber {
+			lin = f.scale(lin, beta)
+		} else {
+			sq = f.scale(sq, 1/beta)
+		}
+		return f.where(op.LT, a, beta, sq, lin)
+	}
+}
+
+// weighted reduces a function of self and target, times weight where it is given.
+func (c *call) weighted(of func(f fb, x, t *ir.Value) *ir.Value) *ir.Value {
+	x, t := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
+	d := x.x.Type.DType
+	dims := c.broadcastDims(x, t)
+	l := of(fb{c.b, c}, c.materialize(x, wide(d), dims), c.materialize(t, wide(d), dims))
+	if w := c.opt("weight"); w != nil {
+		l = op.Mul.Make(c.b, l, c.materialize(tensorOperand(w), wide(d), dims))
+	}
+	return c.cast(c.reduced(l), d)
+}
+
+// binaryCrossEntropy bounds logarithms by -100, as torch does.
+func binaryCrossEntropy(f fb, x, t *ir.Value) *ir.Value {
+	yes := f.max(op.Log.Make(f.b, x), -100)
+	no := f.max(op.Log1p.Make(f.b, f.neg(x)), -100)
+	return f.neg(f.add(f.mul(t, yes), f.mul(f.sub(f.c(t, 1), t), no)))
+}
+
+func binaryCrossEntropyLogits(f fb, x, t *ir.Value) *ir.Value {
+	l := f.softplus(f.neg(x))
+	if p := f.call.opt("pos_weight"); p != nil {
+		w := f.call.materialize(tensorOperand(p), x.Type.DType, x.Type.Dims)
+		l = f.mul(l, f.add(f.mul(f.sub(w, f.c(w, 1)), t), f.c(t, 1)))
+	}
+	return f.add(f.mul(f.sub(f.c(t, 1), t), x), l)
+}
+
+// klDiv is t (log t - x), with target or its logarithm given.
+func klDiv(c *call) *ir.Value {
+	x, t := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
+	d := resultType(x, t)
+	l := c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+		f := fb{b, c}
+		if c.bool("log_target") {
+			return f.mul(f.exp(v[1]), f.sub(v[1], v[0]))
+		}
+		return f.sub(xlogy(b, []*ir.Value{v[1], v[1]}), f.mul(v[1], v[0]))
+	}, x, t)
+	return c.cast(c.reduced(l), d)
+}
+
+// crossEntropy takes targets as class indices, or as probabilities of all classes.
+func crossEntropy(c *call) *ir.Value {
+	x := c.val("self")
+	d := x.Type.DType
+	axis := int64(min(1, x.Type.Rank()-1))
+	if axis < 0 {
+		c.failf("self is %s, wanted rank 1 or more", x.Type)
+	}
+	if c.float("label_smoothing") != 0 {
+		c.unsupported("label_smoothing=%v", c.float("label_smoothing"))
+	}
+	logp := op.LogSoftmax.Make(c.b, op.LogSoftmaxAttr{Axis: axis}, c.cast(x, wide(d)))
+	t := c.val("target")
+	if t.Type.DType.IsInt() {
+		return c.cast(c.negativeLogLikelihood(logp), d)
+	}
+	f := fb{c.b, c}
+	l := f.mul(logp, c.cast(t, logp.Type.DType))
+	if w := c.opt("weight"); w != nil {
+		l = f.mul(l, along(c.b, c.cast(w, l.Type.DType), l.Type.Dims, int(axis)))
+	}
+	l = f.neg(reduce(c.b, op.Sum, l, []int64{axis}, false))
+	if c.int("reduction") == 1 { // the mean over everything but classes
+		s := reduce(c.b, op.Sum, l, iotaInts(l.Type.Rank()), false)
+		return c.cast(op.Div.Make(c.b, s, f.c(s, float64(l.Type.Elements()))), d)
+	}
+	return c.cast(c.reduced(l), d)
+}
+
+// negativeLogLikelihood picks the target class from logp [N, C, ...] or [C]; ignore_index counts for nothing, and the mean is over the
+// weights of the classes picked.
+func (c *call) negativeLogLikelihood(logp *ir.Value) *ir.Value {
+	d := logp.Type.DType
+	x, t := c.cast(logp, wide(d)), c.val("target")
+	axis := min(1, x.Type.Rank()-1)
+	if axis < 0 || t.Type.Rank() != x.Type.Rank()-1 {
+		c.failf("self is %s, target %s, wanted one rank less", logp.Type, t.Type)
+	}
+	classes := x.Type.Dims[axis]
+	ignored := compare(c.b, op.EQ, t, like(c.b, t, intScalar(c.int("ignore_index"))))
+	ids := op.Select.Make(c.b, ignored, like(c.b, t, intScalar(0)), t)
+	f := fb{c.b, c}
+	// One class of each row, by a mask: the number of classes is small beside the work on them.
+	at := op.Broadcast.Make(c.b, op.BroadcastAttr{Shape: x.Type.Dims,
+		Dims: slices.DeleteFunc(iotaInts(x.Type.Rank()), func(a int64) bool { return a == int64(axis) })}, ids)
+	hit := compare(c.b, op.EQ, at, counting(c.b, ids.Type.DType, x.Type.Dims, axis))
+	picked := reduce(c.b, op.Sum, op.Select.Make(c.b, hit, x, f.c(x, 0)), []int64{int64(axis)}, false)
+	w := f.c(picked, 1)
+	if given := c.opt("weight"); given != nil {
+		if given.Type.Rank() != 1 || given.Type.Dims[0] != classes {
+			c.failf("weight is %s, wanted %d classes", given.Type, classes)
+		}
+		w = op.Take.Make(c.b, op.TakeAttr{Axis: 0}, c.cast(given, x.Type.DType), ids)
+	}
+	w = op.Select.Make(c.b, ignored, f.c(w, 0), w)
+	l := f.mul(f.neg(picked), w)
+	if c.int("reduction") == 1 {
+		all := iotaInts(l.Type.Rank())
+		return c.cast(op.Div.Make(c.b, reduce(c.b, op.Sum, l, all, false), reduce(c.b, op.Sum, w, all, false)), d)
+	}
+	return c.cast(c.reduced(l), d)
+}
