@@ -270,7 +270,7 @@ func TestZoo(t *testing.T) {
 	for _, c := range cases {
 		runs[filepath.Base(filepath.Dir(c))] = caseRun(t, filepath.Dir(c), "model.pt2")
 	}
-	sweep(t, 297, runs)
+	sweep(t, 303, runs)
 }
 
 func TestOps(t *testing.T) {
@@ -294,7 +294,7 @@ func TestOps(t *testing.T) {
 				file: func(kind string) string { return base + "." + kind + ".safetensors" }}
 		}
 	}
-	sweep(t, 1971, runs)
+	sweep(t, 1988, runs)
 }
 
 // show is a comparison for a failure's message.

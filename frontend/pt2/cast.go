@@ -24,12 +24,6 @@ var castRules = map[string]rule{
 	"lift":            aliased,
 	"lift_fresh":      aliased,
 	"requires_grad_":  aliased,
-	"resolve_conj":    aliased,
-	"resolve_neg":     aliased,
-	"conj":            realOnly(aliased),
-	"_conj":           realOnly(aliased),
-	"conj_physical":   realOnly(aliased),
-	"real":            realOnly(aliased),
 	"cpu":             aliased,
 	"cuda":            aliased,
 }
@@ -65,14 +59,4 @@ func isContiguous(dims, strides []int64) bool {
 		n *= dims[d]
 	}
 	return true
-}
-
-// realOnly refuses complex tensors.
-func realOnly(r rule) rule {
-	return func(c *call) []*ref {
-		if c.ref("self").typ.DType.IsComplex() {
-			c.unsupported("complex tensors")
-		}
-		return r(c)
-	}
 }

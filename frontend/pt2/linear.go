@@ -16,7 +16,6 @@ var linearRules = map[string]rule{
 	"bmm":              value(func(c *call) *ir.Value { return c.matmul(c.val("self"), c.val("mat2")) }),
 	"mv":               value(func(c *call) *ir.Value { return c.matmul(c.val("self"), c.val("vec")) }),
 	"dot":              value(func(c *call) *ir.Value { return c.matmul(c.val("self"), c.val("tensor")) }),
-	"vdot":             realOnly(value(func(c *call) *ir.Value { return c.matmul(c.val("self"), c.val("other")) })),
 	"matmul":           value(func(c *call) *ir.Value { return c.matmul(c.val("self"), c.val("other")) }),
 	"inner":            value(inner),
 	"outer":            value(outer),

@@ -10,7 +10,6 @@ import (
 
 // unaryRules are the operators of one tensor that work elementwise.
 var unaryRules = map[string]rule{
-	"abs":         same(op.Abs),
 	"neg":         same(op.Neg),
 	"negative":    same(op.Neg),
 	"positive":    aliased,

@@ -1,0 +1,120 @@
+package pt2
+
+import (
+	"slices"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// complexRules go between complex tensors and their parts. Views of one as the other are not written through.
+var complexRules = map[string]rule{
+	"complex":         value(func(c *call) *ir.Value { return complexOfParts(c.b, c.val("real"), c.val("imag")) }),
+	"polar":           value(polar),
+	"view_as_complex": seen(viewAsComplex),
+	"view_as_real":    seen(viewAsReal),
+	"real":            seen(func(c *call, _ *ref) view { return c.readOnly(realPart) }),
+	"imag":            seen(imaginary),
+	"conj":            seen(func(c *call, _ *ref) view { return c.readOnly(conjugate) }),
+	"_conj":           seen(func(c *call, _ *ref) view { return c.readOnly(conjugate) }),
+	"conj_physical":   value(func(c *call) *ir.Value { return conjugate(c.b, c.val("self")) }),
+	"resolve_conj":    aliased,
+	"resolve_neg":     aliased,
+	"abs":             value(absolute),
+	"angle":           value(angle),
+	"vdot":            value(func(c *call) *ir.Value { return c.matmul(conjugate(c.b, c.val("self")), c.val("other")) }),
+	"adjoint":         seen(func(c *call, x *ref) view { return c.conjugated(lastTwo(c, x)) }),
+	"mH":              seen(func(c *call, x *ref) view { return c.conjugated(lastTwo(c, x)) }),
+	"matrix_H":        seen(func(c *call, x *ref) view { return c.conjugated(reversedView(x)) }),
+}
+
+// unit is i, or -i, in a complex type, repeated to x's shape.
+func unit(b *ir.Builder, d tensor.DType, i complex128, dims []int64) *ir.Value {
+	c := op.Constant.Make(b, op.ConstantAttr{Value: tensor.FromComplexes(tensor.Make(d), []complex128{i})})
+	return op.BroadcastTo(b, c, dims)
+}
+
+// complexOfParts is re + i im.
+func complexOfParts(b *ir.Builder, re, im *ir.Value) *ir.Value {
+	d := complexOf(re.Type.DType)
+	im = op.Cast(b, im, d)
+	return op.Add.Make(b, op.Cast(b, re, d), op.Mul.Make(b, im, unit(b, d, 1i, im.Type.Dims)))
+}
+
+func realPart(b *ir.Builder, x *ir.Value) *ir.Value { return op.Cast(b, x, x.Type.DType.Real()) }
+
+// imagPart is the real part of -i x; 0 for real numbers.
+func imagPart(b *ir.Builder, x *ir.Value) *ir.Value {
+	if !x.Type.DType.IsComplex() {
+		return likeF(b, x, 0)
+	}
+	return realPart(b, op.Mul.Make(b, x, unit(b, x.Type.DType, -1i, x.Type.Dims)))
+}
+
+func conjugate(b *ir.Builder, x *ir.Value) *ir.Value {
+	if !x.Type.DType.IsComplex() {
+		return x
+	}
+	return complexOfParts(b, realPart(b, x), op.Neg.Make(b, imagPart(b, x)))
+}
+
+// conjugated is a view of which the conjugate is seen; real tensors can be written through it.
+func (c *call) conjugated(v view) view {
+	if !c.ref("self").typ.DType.IsComplex() {
+		return v
+	}
+	return c.readOnly(func(b *ir.Builder, x *ir.Value) *ir.Value { return conjugate(b, v.read(b, x)) })
+}
+
+func polar(c *call) *ir.Value {
+	r, a := c.val("abs"), c.val("angle")
+	return complexOfParts(c.b, op.Mul.Make(c.b, r, op.Cos.Make(c.b, a)), op.Mul.Make(c.b, r, op.Sin.Make(c.b, a)))
+}
+
+// viewAsComplex sees the last dimension, of extent 2, as real and imaginary part.
+func viewAsComplex(c *call, x *ref) view {
+	n := x.typ.Rank()
+	if n == 0 || x.typ.Dims[n-1] != 2 || x.typ.DType != tensor.F32 && x.typ.DType != tensor.F64 {
+		c.unsupported("a view of %s as complex numbers", x.typ)
+	}
+	return c.readOnly(func(b *ir.Builder, v *ir.Value) *ir.Value {
+		part := func(i int64) *ir.Value { return reshape(b, slice(b, v, n-1, i, i+1, 1), v.Type.Dims[:n-1]) }
+		return complexOfParts(b, part(0), part(1))
+	})
+}
+
+// viewAsReal shows real and imaginary part in a new last dimension.
+func viewAsReal(c *call, x *ref) view {
+	if !x.typ.DType.IsComplex() {
+		c.failf("self is %s, wanted complex numbers", x.typ)
+	}
+	return c.readOnly(func(b *ir.Builder, v *ir.Value) *ir.Value {
+		dims := append(slices.Clone(v.Type.Dims), 1)
+		return concat(b, len(dims)-1, reshape(b, realPart(b, v), dims), reshape(b, imagPart(b, v), dims))
+	})
+}
+
+func imaginary(c *call, x *ref) view {
+	if !x.typ.DType.IsComplex() {
+		c.failf("self is %s, wanted complex numbers", x.typ)
+	}
+	return c.readOnly(imagPart)
+}
+
+func absolute(c *call) *ir.Value {
+	x := c.val("self")
+	if x.Type.DType.IsComplex() {
+		return hypot(c.b, []*ir.Value{realPart(c.b, x), imagPart(c.b, x)})
+	}
+	return op.Abs.Make(c.b, x)
+}
+
+// angle of a real number is 0 or pi, and NaN for NaN.
+func angle(c *call) *ir.Value {
+	x := c.val("self")
+	if !x.Type.DType.IsComplex() {
+		x = c.cast(x, floatResult(x.Type.DType))
+	}
+	return op.Atan2.Make(c.b, imagPart(c.b, x), realPart(c.b, x))
+}
