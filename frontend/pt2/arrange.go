@@ -67,6 +67,7 @@ func (c *call) cat(dim int64) *ir.Value {
 	return concat(c.b, c.wrap("dim", dim, kept[0].Type.Rank()), kept...)
 }
 
+// stack joins tensors of one shape along a new dimension, in their common dtype.
 func stack(c *call) *ir.Value {
 	xs := c.vals("tensors")
 	if len(xs) == 0 {
@@ -141,6 +142,7 @@ func repeatInterleave(c *call) *ir.Value {
 	return reshape(c.b, y, merged)
 }
 
+// reverse turns the order along axes, given in any order.
 func reverse(b *ir.Builder, x *ir.Value, axes []int64) *ir.Value {
 	if len(axes) == 0 {
 		return x
@@ -212,6 +214,7 @@ func pixelUnshuffle(c *call) *ir.Value {
 	return reshape(c.b, y, slices.Concat(lead, []int64{ch * r * r, h, w}))
 }
 
+// channelShuffle deals the channels, dimension 1, out to groups: channel g*k+i goes to i*groups+g.
 func channelShuffle(c *call) *ir.Value {
 	x, g := c.val("self"), c.int("groups")
 	if x.Type.Rank() < 3 || g < 1 || x.Type.Dims[1]%g != 0 {
@@ -222,6 +225,7 @@ func channelShuffle(c *call) *ir.Value {
 	return reshape(c.b, swap(c.b, y, 1, 2), dims)
 }
 
+// meshgrid spreads 1-d tensors over a grid. With indexing xy the first two change places in the grid, not in the results.
 func meshgrid(c *call) []*ref {
 	xs := c.vals("tensors")
 	xy := c.schema.param("indexing") != nil && c.str("indexing") == "xy" && len(xs) >= 2
@@ -242,6 +246,7 @@ func meshgrid(c *call) []*ref {
 	return out
 }
 
+// broadcastTensors gives views of one common shape.
 func broadcastTensors(c *call) []*ref {
 	rs := c.refs("tensors")
 	ops := make([]operand, len(rs))
@@ -341,6 +346,7 @@ func (c *call) diagEmbed(x *ir.Value, off int64) *ir.Value {
 	return op.Select.Make(c.b, on, y, likeF(c.b, y, 0))
 }
 
+// diagEmbed is the batched diagonal with the two new dimensions at dim1 and dim2.
 func diagEmbed(c *call) *ir.Value {
 	x := c.val("self")
 	rank := x.Type.Rank() + 1

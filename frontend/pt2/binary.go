@@ -98,6 +98,7 @@ func bothForms(r rule, names ...string) map[string]rule {
 	return out
 }
 
+// concatRules joins families whose names differ.
 func concatRules(families ...map[string]rule) map[string]rule {
 	out := make(map[string]rule)
 	for _, f := range families {
@@ -111,6 +112,7 @@ func concatRules(families ...map[string]rule) map[string]rule {
 // fn computes from operands of one type.
 type fn func(b *ir.Builder, x []*ir.Value) *ir.Value
 
+// plain applies one operator of the IR.
 func plain(p op.Plain) fn {
 	return func(b *ir.Builder, x []*ir.Value) *ir.Value { return p.Make(b, x...) }
 }
@@ -151,6 +153,7 @@ func (c *call) addScaled(xArg, yArg string, p op.Plain) *ir.Value {
 	}, x, y)
 }
 
+// divMode divides exactly, or rounds towards minus infinity (floor) or zero (trunc); the rounding forms keep integers.
 func divMode(c *call) *ir.Value {
 	x, y := c.operand("self"), c.operand("other")
 	d := resultType(x, y)
@@ -167,6 +170,7 @@ func divMode(c *call) *ir.Value {
 	return nil
 }
 
+// floorDivide rounds towards minus infinity (torch.floor_divide since 1.13).
 func floorDivide(c *call) *ir.Value {
 	x, y := c.operand("self"), c.operand("other")
 	return c.elementwise(resultType(x, y), floorDivision, x, y)
@@ -258,11 +262,13 @@ func powNumber(c *call, x *ir.Value, e float64) *ir.Value {
 	return c.cast(y, d)
 }
 
+// floatPower computes in double precision always.
 func floatPower(c *call) *ir.Value {
 	x, y := c.operand("self"), c.operand("exponent")
 	return c.elementwise(tensor.F64, plain(op.Pow), x, y)
 }
 
+// logical combines truth values: what is not zero is true.
 func logical(p op.Plain) func(c *call) *ir.Value {
 	return func(c *call) *ir.Value {
 		x, y := tensorOperand(c.cast(c.val("self"), tensor.Bool)), tensorOperand(c.cast(c.val("other"), tensor.Bool))
@@ -270,6 +276,7 @@ func logical(p op.Plain) func(c *call) *ir.Value {
 	}
 }
 
+// where promotes the two choices together; the condition only broadcasts.
 func where(c *call) *ir.Value {
 	cond := tensorOperand(c.cast(c.val("condition"), tensor.Bool))
 	x, y := c.operand("self"), c.operand("other")
@@ -375,6 +382,7 @@ func glu(c *call) *ir.Value {
 	return c.cast(op.Mul.Make(c.b, a, op.Sigmoid.Make(c.b, g)), d)
 }
 
+// fill is value in self's dtype and shape.
 func fill(c *call) *ir.Value {
 	t := c.ref("self").typ
 	return c.materialize(c.operand("value"), t.DType, t.Dims)
@@ -390,12 +398,14 @@ func copyInto(c *call) *ir.Value {
 	return c.materialize(src, t.DType, t.Dims)
 }
 
+// xlogy is x log y, 0 where x is 0 whatever y is, and NaN where y is.
 func xlogy(b *ir.Builder, v []*ir.Value) *ir.Value {
 	y := op.Mul.Make(b, v[0], op.Log.Make(b, v[1]))
 	y = op.Select.Make(b, compare(b, op.EQ, v[0], likeF(b, v[0], 0)), likeF(b, y, 0), y)
 	return op.Select.Make(b, compare(b, op.NE, v[1], v[1]), v[1], y)
 }
 
+// hypot is sqrt(x^2 + y^2) without overflow: the larger is taken out of the root.
 func hypot(b *ir.Builder, v []*ir.Value) *ir.Value {
 	x, y := op.Abs.Make(b, v[0]), op.Abs.Make(b, v[1])
 	hi, lo := op.Maximum.Make(b, x, y), op.Minimum.Make(b, x, y)
@@ -405,6 +415,7 @@ func hypot(b *ir.Builder, v []*ir.Value) *ir.Value {
 	return op.Select.Make(b, flat, hi, h)
 }
 
+// logaddexp is log(exp x + exp y) without overflow; equal infinities stay.
 func logaddexp(b *ir.Builder, v []*ir.Value) *ir.Value {
 	hi := op.Maximum.Make(b, v...)
 	diff := op.Neg.Make(b, op.Abs.Make(b, op.Sub.Make(b, v[0], v[1])))
@@ -413,6 +424,7 @@ func logaddexp(b *ir.Builder, v []*ir.Value) *ir.Value {
 	return op.Select.Make(b, op.And.Make(b, inf, compare(b, op.EQ, v[0], v[1])), hi, y)
 }
 
+// copysign is |x| with the sign of y, also of zeros: 1/y tells -0 from 0.
 func copysign(b *ir.Builder, v []*ir.Value) *ir.Value {
 	mag, s := op.Abs.Make(b, v[0]), v[1]
 	one := likeF(b, s, 1)
@@ -420,6 +432,7 @@ func copysign(b *ir.Builder, v []*ir.Value) *ir.Value {
 	return op.Select.Make(b, compare(b, op.LT, probe, likeF(b, s, 0)), op.Neg.Make(b, mag), mag)
 }
 
+// heaviside is 0 below 0, 1 above, and values at 0.
 func heaviside(c *call) *ir.Value {
 	x, y := c.operand("self"), c.operand("values")
 	return c.elementwise(resultType(x, y), func(b *ir.Builder, v []*ir.Value) *ir.Value {
@@ -429,6 +442,7 @@ func heaviside(c *call) *ir.Value {
 	}, x, y)
 }
 
+// isClose is |x - y| <= atol + rtol |y| for finite differences, or equality.
 func isClose(c *call) *ir.Value {
 	x, y := c.operand("self"), c.operand("other")
 	d, dims := resultType(x, y), c.broadcastDims(x, y)

@@ -299,6 +299,7 @@ func (p *Program) finish(errs *diag.List, bound Binding, by map[string]string) {
 	}
 }
 
+// unbound reports a symbol without a value, its range, and how to give one.
 func (p *Program) unbound(errs *diag.List, s Symbol) {
 	e := errs.Addf(nil, "pt2/unbound", "symbolic dimension %s (%s) has no size, wanted %s", s.Name, strings.Join(s.Where, ", "), s.Range())
 	e.Note("give it with --dim %s=%d, or with inputs", s.Name, max(s.Hint, s.Min, 1))

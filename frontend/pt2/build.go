@@ -80,6 +80,7 @@ func along(b *ir.Builder, x *ir.Value, dims []int64, axis int) *ir.Value {
 	return op.Broadcast.Make(b, op.BroadcastAttr{Shape: dims, Dims: []int64{int64(axis)}}, x)
 }
 
+// iotaInts is 0, 1, ..., n-1.
 func iotaInts(n int) []int64 {
 	out := make([]int64, n)
 	for i := range out {

@@ -185,6 +185,7 @@ func (c *call) scalar(name string) scalar { return c.number(name, c.arg(name)) }
 func (c *call) float(name string) float64 { return c.scalar(name).float() }
 func (c *call) bool(name string) bool     { return c.scalar(name).i != 0 }
 
+// int is an integer argument; a float is a fault of the archive.
 func (c *call) int(name string) int64 {
 	s := c.scalar(name)
 	if s.kind == kindFloat {
@@ -279,6 +280,7 @@ func (c *call) dtype(name string, dflt tensor.DType) tensor.DType {
 	return c.torchDType(*a.ScalarType)
 }
 
+// torchDType is the element type of a number of torch's serialised schema; one that the IR lacks is unsupported.
 func (c *call) torchDType(n int) tensor.DType {
 	d, err := weights.TorchDType(n)
 	if err != nil {
@@ -290,6 +292,7 @@ func (c *call) torchDType(n int) tensor.DType {
 // axis is a dimension argument of a tensor of a rank, counted from the front. A 0-d tensor has dimension 0, as in torch.
 func (c *call) axis(name string, rank int) int { return c.wrap(name, c.int(name), rank) }
 
+// wrap counts a dimension from the front; a 0-d tensor has the dimensions -1 and 0, as in torch.
 func (c *call) wrap(name string, d int64, rank int) int {
 	n := int64(max(rank, 1))
 	if d < -n || d >= n {

@@ -52,6 +52,7 @@ func imagPart(b *ir.Builder, x *ir.Value) *ir.Value {
 	return realPart(b, op.Mul.Make(b, x, unit(b, x.Type.DType, -1i, x.Type.Dims)))
 }
 
+// conjugate of a real tensor is itself.
 func conjugate(b *ir.Builder, x *ir.Value) *ir.Value {
 	if !x.Type.DType.IsComplex() {
 		return x
@@ -67,6 +68,7 @@ func (c *call) conjugated(v view) view {
 	return c.readOnly(func(b *ir.Builder, x *ir.Value) *ir.Value { return conjugate(b, v.read(b, x)) })
 }
 
+// polar is abs (cos angle + i sin angle).
 func polar(c *call) *ir.Value {
 	r, a := c.val("abs"), c.val("angle")
 	return complexOfParts(c.b, op.Mul.Make(c.b, r, op.Cos.Make(c.b, a)), op.Mul.Make(c.b, r, op.Sin.Make(c.b, a)))
@@ -95,6 +97,7 @@ func viewAsReal(c *call, x *ref) view {
 	})
 }
 
+// imaginary sees the imaginary part of a complex tensor; of a real one there is none.
 func imaginary(c *call, x *ref) view {
 	if !x.typ.DType.IsComplex() {
 		c.failf("self is %s, wanted complex numbers", x.typ)
@@ -102,6 +105,7 @@ func imaginary(c *call, x *ref) view {
 	return c.readOnly(imagPart)
 }
 
+// absolute of complex numbers is real.
 func absolute(c *call) *ir.Value {
 	x := c.val("self")
 	if x.Type.DType.IsComplex() {

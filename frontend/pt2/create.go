@@ -51,6 +51,7 @@ func (c *call) filled(dims []int64, s scalar, dflt tensor.DType) *ir.Value {
 	return splat(c.b, t.DType, s, t.Dims)
 }
 
+// filledLike is a tensor of self's shape, in self's dtype unless one is asked for.
 func (c *call) filledLike(s scalar) *ir.Value {
 	t := c.ref("self").typ
 	return splat(c.b, c.dtype("dtype", t.DType), s, t.Dims)
@@ -110,6 +111,7 @@ func (c *call) progression(d tensor.DType, n int64, start, step scalar) *ir.Valu
 	return c.cast(x, d)
 }
 
+// linspace is steps values from start to end, both included, computed here in double precision.
 func linspace(c *call) *ir.Value {
 	start, end, n := c.float("start"), c.float("end"), c.int("steps")
 	d := c.dtype("dtype", tensor.F32)
@@ -129,6 +131,7 @@ func linspace(c *call) *ir.Value {
 	return op.Constant.Make(c.b, op.ConstantAttr{Value: tensor.FromFloats(tensor.Make(d, n), v)})
 }
 
+// eye is 1 on the main diagonal of n rows and m columns.
 func (c *call) eye(n, m int64) *ir.Value {
 	dims := []int64{n, m}
 	t := tensor.Make(c.dtype("dtype", tensor.F32), dims...)
@@ -138,6 +141,7 @@ func (c *call) eye(n, m int64) *ir.Value {
 	return c.cast(compare(c.b, op.EQ, counting(c.b, tensor.I64, dims, 0), counting(c.b, tensor.I64, dims, 1)), t.DType)
 }
 
+// oneHot marks the class of each element in a new last dimension, as i64.
 func oneHot(c *call) *ir.Value {
 	x, n := c.val("self"), c.int("num_classes")
 	if n < 0 {
@@ -148,6 +152,7 @@ func oneHot(c *call) *ir.Value {
 	return c.cast(compare(c.b, op.EQ, at, counting(c.b, x.Type.DType, dims, len(dims)-1)), tensor.I64)
 }
 
+// triangleIndices lists rows and columns, [2, count], of the places whose column minus row is in.
 func triangleIndices(c *call, in func(d, off int64) bool) *ir.Value {
 	rows, cols, off := c.int("row"), c.int("col"), c.int("offset")
 	if rows < 0 || cols < 0 || rows > maxConstant || cols > maxConstant || rows*cols > 1<<20 {

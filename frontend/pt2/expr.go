@@ -312,6 +312,7 @@ func btoi(b bool) int {
 	return 0
 }
 
+// foldNum combines any number of arguments: as integers, checked for overflow, or as floats if one is.
 func foldNum(i func(a, b int64) (int64, bool), f func(a, b float64) float64) func(v []num) (num, error) {
 	return func(v []num) (num, error) {
 		isFloat := slices.ContainsFunc(v, func(n num) bool { return n.float })
@@ -333,11 +334,13 @@ func foldNum(i func(a, b int64) (int64, bool), f func(a, b float64) float64) fun
 	}
 }
 
+// addInt is a+b and whether 64 bits hold it.
 func addInt(a, b int64) (int64, bool) {
 	c := a + b
 	return c, (c > a) == (b > 0)
 }
 
+// mulInt is a*b and whether 64 bits hold it.
 func mulInt(a, b int64) (int64, bool) {
 	hi, lo := bits.Mul64(uint64(max(a, -a)), uint64(max(b, -b)))
 	return a * b, hi == 0 && lo <= math.MaxInt64 && a != math.MinInt64 && b != math.MinInt64
@@ -364,6 +367,7 @@ func powNum(v []num) (num, error) {
 
 func btoi64(b bool) int64 { return int64(btoi(b)) }
 
+// intDiv is a division of integers by something that is not zero.
 func intDiv(f func(a, b int64) int64) func(v []num) (num, error) {
 	return func(v []num) (num, error) {
 		switch {

@@ -194,6 +194,7 @@ func (c *call) complex() bool {
 	return found
 }
 
+// describe is a node for a report of a fault of this package.
 func (im *importer) describe(c *call) string {
 	return fmt.Sprintf("%s (%%%s) at %s", c.node.Target, c.result(), c.b.Loc)
 }

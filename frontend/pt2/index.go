@@ -109,6 +109,7 @@ func (a *advanced) windowDims(rank int) []int64 {
 	return out
 }
 
+// index is x[ids, ...]: one index tensor takes slices, several take the elements where they meet.
 func index(c *call) *ir.Value {
 	x := c.val("self")
 	a := c.advancedIndex(x.Type)
@@ -221,6 +222,7 @@ func (c *call) maskedPut(x, v *ir.Value, accumulate bool) *ir.Value {
 	return op.Select.Make(c.b, m, v, x)
 }
 
+// indexSelect takes slices along dim at a 1-d index; negative indices are an error in torch.
 func indexSelect(c *call) *ir.Value {
 	x, ids := c.val("self"), c.val("index")
 	axis := c.axis("dim", x.Type.Rank())
@@ -236,6 +238,7 @@ func gather(c *call) *ir.Value {
 	return c.gatherAlong(x, ids, c.axis("dim", x.Type.Rank()))
 }
 
+// gatherAlong is gather with x cut to the extent of ids outside axis, so that the other dimensions run together as batches.
 func (c *call) gatherAlong(x, ids *ir.Value, axis int) *ir.Value {
 	rank := x.Type.Rank()
 	if ids.Type.Elements() == 0 {
@@ -294,6 +297,7 @@ func take(c *call) *ir.Value {
 	return op.Take.Make(c.b, op.TakeAttr{Axis: 0}, x, c.wrapIndex(ids, x.Type.Dims[0]))
 }
 
+// reducer is torch's word for a reduction.
 func (c *call) reducer(name string) op.Reducer {
 	r, ok := map[string]op.Reducer{"sum": op.Sum, "add": op.Sum, "prod": op.Prod, "multiply": op.Prod, "amax": op.Max, "amin": op.Min}[c.str(name)]
 	if !ok {
@@ -313,6 +317,7 @@ func (c *call) scatter(kind op.Reducer, srcArg string) *ir.Value {
 	return c.scatterAlong(kind, x, ids, c.cast(v, x.Type.DType), c.axis("dim", x.Type.Rank()))
 }
 
+// scatterAlong combines v into x at ids along axis. v and x may be larger than ids outside axis: only the extent of ids counts.
 func (c *call) scatterAlong(kind op.Reducer, x, ids, v *ir.Value, axis int) *ir.Value {
 	if x.Type.DType == tensor.Bool && kind != op.Set { // sums are or, products are and
 		kind = map[op.Reducer]op.Reducer{op.Sum: op.Max, op.Max: op.Max, op.Prod: op.Min, op.Min: op.Min}[kind]
@@ -419,6 +424,7 @@ func (c *call) indexWrite(kind op.Reducer, srcArg string, alpha float64) *ir.Val
 	return reshape(c.b, y, shape)
 }
 
+// indexFill sets whole slices along dim to one value, by a mask of the named places.
 func indexFill(c *call) *ir.Value {
 	x, ids := c.val("self"), c.val("index")
 	axis := c.axis("dim", x.Type.Rank())

@@ -28,6 +28,7 @@ type lack struct {
 	places         []string
 }
 
+// add counts a node that cannot be imported; reason is empty for an operator without any rule.
 func (l *lacking) add(c *call, reason string) {
 	loc := c.b.Loc
 	key := fmt.Sprintf("%s\x00%s\x00%s\x00%d", c.node.Target, reason, loc.File, loc.Line)

@@ -34,6 +34,7 @@ var linearRules = map[string]rule{
 	"_cdist_forward":   value(cdist),
 }
 
+// linear is x w^T + bias; bias may be nil.
 func (c *call) linear(x, w, bias *ir.Value) *ir.Value {
 	args := []*ir.Value{x, w}
 	if bias != nil {
@@ -83,6 +84,7 @@ func (c *call) wideMatmul(x, y *ir.Value) *ir.Value {
 // zeroOf stands for a shape in broadcastDims; it is never part of the program.
 func zeroOf(dims []int64) *ir.Value { return &ir.Value{Type: tensor.Make(tensor.F32, dims...)} }
 
+// product multiplies matrices from left to right.
 func (c *call) product(xs []*ir.Value) *ir.Value {
 	if len(xs) == 0 {
 		c.failf("no matrices, wanted one or more")
@@ -94,6 +96,7 @@ func (c *call) product(xs []*ir.Value) *ir.Value {
 	return y
 }
 
+// inner contracts the last dimensions; with a 0-d tensor it is the elementwise product.
 func inner(c *call) *ir.Value {
 	x, y := c.val("self"), c.val("other")
 	if x.Type.Rank() == 0 || y.Type.Rank() == 0 {
@@ -103,6 +106,7 @@ func inner(c *call) *ir.Value {
 	return op.Dot.Make(c.b, a, x, y)
 }
 
+// outer is the products of all pairs, [n, m].
 func outer(c *call) *ir.Value {
 	x, y := c.val("self"), c.val("vec2")
 	d := resultType(tensorOperand(x), tensorOperand(y))
@@ -117,6 +121,7 @@ func (c *call) addProduct(xArg, yArg string) *ir.Value {
 	return c.addScaledTo(self, p)
 }
 
+// addScaledTo is beta self + alpha p, rounded once to self's dtype.
 func (c *call) addScaledTo(self, p *ir.Value) *ir.Value {
 	alpha, beta := c.scalar("alpha"), c.scalar("beta")
 	if !alpha.is(1) {
@@ -132,6 +137,7 @@ func (c *call) addScaledTo(self, p *ir.Value) *ir.Value {
 	return c.cast(p, self.Type.DType)
 }
 
+// addr is beta self + alpha (vec1 outer vec2).
 func addr(c *call) *ir.Value {
 	self, x, y := c.val("self"), c.val("vec1"), c.val("vec2")
 	dims := []int64{x.Type.Elements(), y.Type.Elements()}
@@ -295,6 +301,7 @@ func tensordot(c *call) *ir.Value {
 	return op.Dot.Make(c.b, a, x, y)
 }
 
+// kron is the Kronecker product: y scaled by every element of x, laid out as blocks.
 func kron(c *call) *ir.Value {
 	x, y := c.val("self"), c.val("other")
 	d := resultType(tensorOperand(x), tensorOperand(y))

@@ -81,6 +81,7 @@ func binaryCrossEntropy(f fb, x, t *ir.Value) *ir.Value {
 	return f.neg(f.add(f.mul(t, yes), f.mul(f.sub(f.c(t, 1), t), no)))
 }
 
+// binaryCrossEntropyLogits is the loss of sigmoid(x), by softplus so that nothing overflows; pos_weight scales the term of t = 1.
 func binaryCrossEntropyLogits(f fb, x, t *ir.Value) *ir.Value {
 	l := f.softplus(f.neg(x))
 	if p := f.call.opt("pos_weight"); p != nil {

@@ -88,6 +88,7 @@ func attention(c *call) *ir.Value {
 	return reshape(c.b, op.Attention.Make(c.b, a, args...), out)
 }
 
+// headDims is the heads dimension, where the query has one.
 func headDims(has bool, h int64) []int64 {
 	if !has {
 		return nil
@@ -125,6 +126,7 @@ func (c *call) affineArgs(x *ir.Value) []*ir.Value {
 	return args
 }
 
+// layerNorm normalises over as many last dimensions as normalized_shape has.
 func layerNorm(c *call) *ir.Value {
 	a := op.LayerNormAttr{Eps: c.float("eps"), Rank: int64(len(c.ints("normalized_shape")))}
 	return op.LayerNorm.Make(c.b, a, c.affineArgs(c.val("input"))...)
@@ -161,6 +163,7 @@ func (c *call) moments(x *ir.Value, axes []int64, eps float64) (mu, rstd *ir.Val
 	return mu, op.Rsqrt.Make(c.b, op.Add.Make(c.b, v, likeF(c.b, v, eps)))
 }
 
+// rmsNorm is without shift; eps is the machine epsilon of the type that is computed in, unless given.
 func rmsNorm(c *call) *ir.Value {
 	x, w := c.val("input"), c.opt("weight")
 	eps := map[tensor.DType]float64{tensor.F32: 0x1p-23, tensor.F64: 0x1p-52, tensor.F16: 0x1p-10, tensor.BF16: 0x1p-7}[wide(x.Type.DType)]
@@ -172,6 +175,7 @@ func rmsNorm(c *call) *ir.Value {
 	return op.RMSNorm.Make(c.b, a, args...)
 }
 
+// groupNorm normalises over groups of channels and all positions.
 func (c *call) groupNorm(groups int64) *ir.Value {
 	return op.GroupNorm.Make(c.b, op.GroupNormAttr{Groups: groups, Eps: c.float("eps")}, c.affineArgs(c.val("input"))...)
 }
@@ -294,6 +298,7 @@ func (c *call) convTranspose(spatial int) *ir.Value {
 	return c.convolve(c.val("input"), w, c.opt("bias"), a)
 }
 
+// convolution is the one form that decomposed graphs have for all ranks, transposed or not.
 func convolution(c *call) *ir.Value {
 	spatial := c.val("weight").Type.Rank() - 2
 	if spatial < 1 {
@@ -317,6 +322,7 @@ func weightNorm(c *call) *ir.Value {
 	return c.cast(op.Mul.Make(c.b, x, op.BroadcastTo(c.b, scale, x.Type.Dims)), d)
 }
 
+// cosineSimilarity bounds each norm by eps from below, as torch does since 1.12.
 func cosineSimilarity(c *call) *ir.Value {
 	x, y := tensorOperand(c.val("x1")), tensorOperand(c.val("x2"))
 	d, dims := resultType(x, y), c.broadcastDims(x, y)

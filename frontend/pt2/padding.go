@@ -17,6 +17,7 @@ var padRules = map[string]rule{
 	"replication_pad3d": value(func(c *call) *ir.Value { return c.edgePad(c.val("self"), c.ints("padding"), "replicate") }),
 }
 
+// pad is torch.nn.functional.pad, by its mode.
 func pad(c *call) *ir.Value {
 	x, widths := c.val("self"), c.ints("pad")
 	switch mode := c.str("mode"); mode {

@@ -110,6 +110,7 @@ func (c *call) taps(x *ir.Value, w window, fill scalar, visit func(*ir.Value)) {
 	walk(x, 0)
 }
 
+// maxPool is the maximum over the window at each place; beyond the edges is the lowest value.
 func (c *call) maxPool(spatial int) *ir.Value {
 	x := c.val("self")
 	w := c.poolWindow(x, spatial)
@@ -215,6 +216,7 @@ func (c *call) resample(x *ir.Value, axis int, rows [][]float64) *ir.Value {
 // maxMatrix bounds the literal matrices of resampling.
 const maxMatrix = 1 << 22
 
+// adaptiveAvg averages windows floor(i n/o) to ceil((i+1) n/o), which may overlap, one dimension after another.
 func (c *call) adaptiveAvg(spatial int) *ir.Value {
 	x := c.val("self")
 	d := x.Type.DType
@@ -264,10 +266,12 @@ func (c *call) scaleOf(i int, n, o int64) float64 {
 	return float64(float32(n) / float32(o))
 }
 
+// nearestIndex is floor(o scale), in f32 as torch computes it.
 func nearestIndex(o int64, scale float64, n int64) int64 {
 	return min(int64(math.Floor(float64(float32(o)*float32(scale)))), n-1)
 }
 
+// exactIndex takes the pixel under the output pixel's centre.
 func exactIndex(o int64, scale float64, n int64) int64 {
 	return min(int64(math.Floor(float64((float32(o)+0.5)*float32(scale)))), n-1)
 }
@@ -360,6 +364,7 @@ func source(o int64, scale float64, align bool) float64 {
 	return (float64(o)+0.5)*scale - 0.5
 }
 
+// linearWeights are of the two pixels around the position; the edge pixel goes on beyond the edge.
 func linearWeights(o, n, _ int64, scale float64, align bool) []float64 {
 	row := make([]float64, n)
 	s := max(source(o, scale, align), 0)
@@ -382,6 +387,7 @@ func cubicWeights(o, n, _ int64, scale float64, align bool) []float64 {
 	return row
 }
 
+// cubic is Keys' kernel of support 2 with parameter a.
 func cubic(x, a float64) float64 {
 	x = math.Abs(x)
 	switch {

@@ -61,6 +61,7 @@ func numberType(s scalar) tensor.DType {
 	return tensor.F32 // torch.get_default_dtype()
 }
 
+// kindOf is the category of an element type.
 func kindOf(d tensor.DType) kind {
 	switch {
 	case d.IsComplex():
@@ -91,6 +92,7 @@ func combine(higher, lower tensor.DType) tensor.DType {
 	return higher
 }
 
+// complexOf is the complex type with parts at least as precise: f32 for narrower floats.
 func complexOf(d tensor.DType) tensor.DType {
 	if d == tensor.F64 {
 		return tensor.C128
@@ -127,6 +129,7 @@ func promoteComplex(a, b tensor.DType) tensor.DType {
 	return tensor.C64
 }
 
+// promoteFloat is the wider type; bf16 and f16 hold neither each other.
 func promoteFloat(a, b tensor.DType) tensor.DType {
 	switch {
 	case a.Bits() > b.Bits():
@@ -137,6 +140,7 @@ func promoteFloat(a, b tensor.DType) tensor.DType {
 	return tensor.F32 // bf16 with f16
 }
 
+// promoteInt is the smallest type that holds both; a signed and an unsigned one of equal width need a wider signed one.
 func promoteInt(a, b tensor.DType) tensor.DType {
 	switch {
 	case a.IsSigned() == b.IsSigned():

@@ -176,6 +176,7 @@ func (relu) Make(b *ir.Builder, args ...*ir.Value) *ir.Value {
 	return op.Maximum.Make(b, args[0], likeF(b, args[0], 0))
 }
 
+// rnnStep is the plain cell: an activation of the sum.
 func rnnStep(a activation) cell {
 	return func(f fb, x, h *ir.Value, _ []*ir.Value) []*ir.Value { return []*ir.Value{a.Make(f.b, f.add(x, h))} }
 }

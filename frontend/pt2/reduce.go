@@ -56,22 +56,8 @@ var reduceRules = map[string]rule{
 	"norm.ScalarOpt_dim":        value(func(c *call) *ir.Value { return c.norm("p") }),
 	"norm.ScalarOpt_dim_dtype":  value(func(c *call) *ir.Value { return c.norm("p") }),
 	"linalg_vector_norm":        value(func(c *call) *ir.Value { return c.norm("ord") }),
-	"cumsum":                    value(cumsum),
-	"cumprod":                   value(cumprod),
-	"cummax":                    values(func(c *call) []*ir.Value { return c.cumExtreme(op.GE) }),
-	"cummin":                    values(func(c *call) []*ir.Value { return c.cumExtreme(op.LE) }),
-	"diff":                      value(diff),
-	"sort":                      values(sort),
-	"sort.stable":               values(sort),
-	"argsort":                   value(func(c *call) *ir.Value { return sort(c)[1] }),
-	"argsort.stable":            value(func(c *call) *ir.Value { return sort(c)[1] }),
-	"topk":                      values(topk),
-	"msort": value(func(c *call) *ir.Value {
-		x := c.val("self")
-		return op.Sort.Make(c.b, op.SortAttr{Axis: 0, Stable: true}, x)
-	}),
-	"histc": value(histc),
-	"trace": value(trace),
+	"histc":                     value(histc),
+	"trace":                     value(trace),
 }
 
 // over gives the dimensions that dim names, and keepdim, where the overload has them.
@@ -100,12 +86,14 @@ func (c *call) summedType(d tensor.DType) tensor.DType {
 	return c.dtype("dtype", d)
 }
 
+// sum of integers and bools is i64.
 func sum(c *call) *ir.Value {
 	x := c.val("self")
 	axes, keep := c.over(x.Type.Rank())
 	return reduce(c.b, op.Sum, c.cast(x, c.summedType(x.Type.DType)), axes, keep)
 }
 
+// mean divides the sum before it is rounded.
 func mean(c *call) *ir.Value {
 	x := c.val("self")
 	axes, keep := c.over(x.Type.Rank())
@@ -113,11 +101,13 @@ func mean(c *call) *ir.Value {
 	return c.cast(c.meanOf(c.cast(x, wide(d)), axes, keep), d)
 }
 
+// meanOf is the mean in x's dtype; NaN over no elements.
 func (c *call) meanOf(x *ir.Value, axes []int64, keep bool) *ir.Value {
 	s := reduce(c.b, op.Sum, x, axes, keep)
 	return op.Div.Make(c.b, s, likeF(c.b, s, float64(count(x.Type, axes))))
 }
 
+// prod of integers and bools is i64.
 func prod(c *call) *ir.Value {
 	x := c.val("self")
 	axes, keep := c.over(x.Type.Rank())
@@ -131,6 +121,7 @@ func (c *call) extreme(kind op.Reducer) *ir.Value {
 	return c.extremeOf(kind, x, axes, keep)
 }
 
+// extremeOf refuses an extreme over nothing, as torch does.
 func (c *call) extremeOf(kind op.Reducer, x *ir.Value, axes []int64, keep bool) *ir.Value {
 	if count(x.Type, axes) == 0 {
 		c.failf("the %s over no elements of %s", kind, x.Type)
@@ -141,6 +132,7 @@ func (c *call) extremeOf(kind op.Reducer, x *ir.Value, axes []int64, keep bool) 
 	return reduce(c.b, kind, x, axes, keep)
 }
 
+// extremeDim gives the extreme along dim and the first index that holds it.
 func (c *call) extremeDim(kind op.Reducer) []*ir.Value {
 	x := c.val("self")
 	axis := c.axis("dim", x.Type.Rank())
@@ -169,6 +161,7 @@ func (c *call) firstExtreme(kind op.Reducer, x *ir.Value, axis int) (top, at *ir
 	return top, c.cast(reduce(c.b, op.Min, at, axes, true), tensor.I64)
 }
 
+// argExtreme is the first index of the extreme, along dim or in the flattened tensor.
 func (c *call) argExtreme(kind op.Reducer) *ir.Value {
 	x := c.val("self")
 	keep := c.bool("keepdim")
@@ -192,6 +185,7 @@ func (c *call) argExtreme(kind op.Reducer) *ir.Value {
 	return at
 }
 
+// aminmax gives the smallest and the largest element.
 func aminmax(c *call) []*ir.Value {
 	x := c.val("self")
 	axes, keep := c.over(x.Type.Rank())
@@ -209,6 +203,7 @@ func (c *call) truth(kind op.Reducer) *ir.Value {
 	return y
 }
 
+// countNonzero counts what is not zero, NaN included.
 func countNonzero(c *call) *ir.Value {
 	x := c.val("self")
 	axes, _ := c.over(x.Type.Rank())
@@ -241,11 +236,13 @@ func (c *call) variance() []*ir.Value {
 	return []*ir.Value{c.cast(v, d), c.cast(mu, d)}
 }
 
+// deviation gives standard deviation and mean.
 func (c *call) deviation() []*ir.Value {
 	v := c.variance()
 	return []*ir.Value{op.Sqrt.Make(c.b, v[0]), v[1]}
 }
 
+// logsumexp takes the maximum out, so that nothing overflows; an infinite maximum stays.
 func logsumexp(c *call) *ir.Value {
 	x := c.val("self")
 	d := floatResult(x.Type.DType)
@@ -293,122 +290,7 @@ func (c *call) dtype2(name string, dflt tensor.DType) tensor.DType {
 	return c.dtype(name, dflt)
 }
 
-func cumsum(c *call) *ir.Value {
-	x := c.val("self")
-	axis := c.axis("dim", x.Type.Rank())
-	x = c.cast(x, c.summedType(x.Type.DType))
-	if x.Type.Rank() == 0 {
-		return x
-	}
-	return op.CumSum.Make(c.b, op.CumSumAttr{Axis: int64(axis)}, x)
-}
-
-// scan combines every element with all before it along axis, in log2(n) steps of doubling distance.
-func (c *call) scan(axis int, xs, neutral []*ir.Value, combine func(earlier, later []*ir.Value) []*ir.Value) []*ir.Value {
-	n := xs[0].Type.Dims[axis]
-	for step := int64(1); step < n; step *= 2 {
-		earlier := make([]*ir.Value, len(xs))
-		for i, x := range xs {
-			low, high := make([]int64, x.Type.Rank()), make([]int64, x.Type.Rank())
-			low[axis], high[axis] = step, -step
-			earlier[i] = op.Pad.Make(c.b, op.PadAttr{Low: low, High: high, Interior: make([]int64, len(low))}, x, neutral[i])
-		}
-		xs = combine(earlier, xs)
-	}
-	return xs
-}
-
-func cumprod(c *call) *ir.Value {
-	x := c.val("self")
-	axis := c.axis("dim", x.Type.Rank())
-	d := c.summedType(x.Type.DType)
-	x = c.cast(x, wide(d))
-	if x.Type.Rank() == 0 {
-		return c.cast(x, d)
-	}
-	one := intConst(c.b, x.Type.DType, 1)
-	y := c.scan(axis, []*ir.Value{x}, []*ir.Value{one}, func(e, l []*ir.Value) []*ir.Value {
-		return []*ir.Value{op.Mul.Make(c.b, e[0], l[0])}
-	})
-	return c.cast(y[0], d)
-}
-
-// cumExtreme gives running extremes and their last index; NaN stays once seen.
-func (c *call) cumExtreme(dir op.CompareDir) []*ir.Value {
-	x := c.val("self")
-	axis := c.axis("dim", x.Type.Rank())
-	if x.Type.Rank() == 0 {
-		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
-	}
-	neutral := lowest(x.Type.DType)
-	if dir == op.LE {
-		neutral = highest(x.Type.DType)
-	}
-	xs := []*ir.Value{x, counting(c.b, tensor.I64, x.Type.Dims, axis)}
-	// Index -1 marks what lies before the start; it never wins.
-	none := []*ir.Value{constant(c.b, x.Type.DType, neutral), intConst(c.b, tensor.I64, -1)}
-	return c.scan(axis, xs, none, func(e, l []*ir.Value) []*ir.Value {
-		later := compare(c.b, dir, l[0], e[0])
-		if x.Type.DType.IsFloat() {
-			later = op.Or.Make(c.b, later, compare(c.b, op.NE, l[0], l[0]))
-		}
-		later = op.Or.Make(c.b, later, compare(c.b, op.LT, e[1], like(c.b, e[1], intScalar(0))))
-		return []*ir.Value{op.Select.Make(c.b, later, l[0], e[0]), op.Select.Make(c.b, later, l[1], e[1])}
-	})
-}
-
-// diff subtracts neighbours n times.
-func diff(c *call) *ir.Value {
-	x := c.val("self")
-	axis := c.axis("dim", x.Type.Rank())
-	if x.Type.Rank() == 0 {
-		c.failf("self has rank 0, wanted 1 or more")
-	}
-	var parts []*ir.Value
-	if p := c.opt("prepend"); p != nil {
-		parts = append(parts, p)
-	}
-	parts = append(parts, x)
-	if p := c.opt("append"); p != nil {
-		parts = append(parts, p)
-	}
-	x = concat(c.b, axis, parts...)
-	times := min(c.int("n"), x.Type.Dims[axis])
-	if times > maxTaps {
-		c.unsupported("differences of order %d", times)
-	}
-	for range times {
-		n := x.Type.Dims[axis]
-		hi, lo := slice(c.b, x, axis, min(1, n), n, 1), slice(c.b, x, axis, 0, max(n-1, 0), 1)
-		if x.Type.DType == tensor.Bool {
-			x = op.Xor.Make(c.b, hi, lo)
-		} else {
-			x = op.Sub.Make(c.b, hi, lo)
-		}
-	}
-	return x
-}
-
-// sort gives the elements in order and their indices.
-func sort(c *call) []*ir.Value {
-	x := c.val("self")
-	axis := c.axis("dim", x.Type.Rank())
-	if x.Type.Rank() == 0 {
-		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
-	}
-	a := op.SortAttr{Axis: int64(axis), Descending: c.bool("descending"), Stable: true}
-	return op.Sort.MakeAll(c.b, a, x, counting(c.b, tensor.I64, x.Type.Dims, axis))
-}
-
-func topk(c *call) []*ir.Value {
-	x := c.val("self")
-	axis, k := c.axis("dim", x.Type.Rank()), c.int("k")
-	if x.Type.Rank() == 0 {
-		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
-	}
-	return op.TopK.MakeAll(c.b, op.TopKAttr{K: k, Axis: int64(axis), Largest: c.bool("largest")}, x)
-}
-
+// trace sums the main diagonal of a matrix.
 func trace(c *call) *ir.Value {
 	x := c.val("self")
 	if x.Type.Rank() != 2 {
@@ -420,6 +302,7 @@ func trace(c *call) *ir.Value {
 	return reduce(c.b, op.Sum, op.Select.Make(c.b, on, x, likeF(c.b, x, 0)), []int64{0, 1}, false)
 }
 
+// summedType2 is summedType for overloads without a dtype argument.
 func (c *call) summedType2(d tensor.DType) tensor.DType {
 	if d == tensor.Bool || d.IsInt() {
 		return tensor.I64

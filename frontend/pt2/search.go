@@ -45,6 +45,7 @@ func (c *call) search(bounds, x *ir.Value, right, small bool) *ir.Value {
 	return reduce(c.b, op.Sum, c.cast(before, out), []int64{int64(len(full) - 1)}, false)
 }
 
+// searchSorted is search with one sequence for all values, or one for each row.
 func searchSorted(c *call) *ir.Value {
 	seq, x := c.val("sorted_sequence"), c.val("self")
 	if c.has("sorter") {
@@ -56,6 +57,7 @@ func searchSorted(c *call) *ir.Value {
 	return c.search(seq, x, c.bool("right") || c.str("side") == "right", c.bool("out_int32"))
 }
 
+// isIn compares every element with every test element.
 func isIn(c *call) *ir.Value {
 	x, set := c.val("elements"), c.val("test_elements")
 	d := resultType(tensorOperand(x), tensorOperand(set))

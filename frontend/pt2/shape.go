@@ -45,6 +45,7 @@ func (c *call) sizes(name string, t tensor.Type) []int64 {
 	return c.infer(name, c.ints(name), t.Elements())
 }
 
+// infer computes the one size that is -1 from the number of elements.
 func (c *call) infer(name string, dims []int64, elements int64) []int64 {
 	out := slices.Clone(dims)
 	n, at := int64(1), -1
@@ -126,6 +127,7 @@ func (c *call) flattened(t tensor.Type) []int64 {
 	return slices.Concat(t.Dims[:from], []int64{n}, t.Dims[to+1:])
 }
 
+// unflatten splits one dimension.
 func unflatten(c *call, x *ref) view {
 	axis := c.axis("dim", x.typ.Rank())
 	if x.typ.Rank() == 0 {
@@ -135,11 +137,13 @@ func unflatten(c *call, x *ref) view {
 	return reshapeView(x.typ.Dims, slices.Concat(x.typ.Dims[:axis], parts, x.typ.Dims[axis+1:]))
 }
 
+// unsqueeze inserts a dimension of extent 1.
 func unsqueeze(c *call, x *ref) view {
 	at := c.wrap("dim", c.int("dim"), x.typ.Rank()+1)
 	return reshapeView(x.typ.Dims, slices.Insert(slices.Clone(x.typ.Dims), at, 1))
 }
 
+// squeeze drops those of axes that have extent 1.
 func squeeze(x *ref, axes []int64) view {
 	dims := []int64{}
 	for d, n := range x.typ.Dims {
@@ -168,6 +172,7 @@ func (c *call) expanded(name string, from []int64) []int64 {
 	return to
 }
 
+// swapped exchanges the dimensions that two arguments name.
 func (c *call) swapped(x *ref, a, b string) view {
 	i, j := c.axis(a, x.typ.Rank()), c.axis(b, x.typ.Rank())
 	perm := iotaInts(x.typ.Rank())
@@ -177,12 +182,14 @@ func (c *call) swapped(x *ref, a, b string) view {
 	return permuteView(perm)
 }
 
+// reversedView turns the order of all dimensions; a transpose for a matrix.
 func reversedView(x *ref) view {
 	perm := iotaInts(x.typ.Rank())
 	slices.Reverse(perm)
 	return permuteView(perm)
 }
 
+// lastTwo exchanges the last two dimensions.
 func lastTwo(c *call, x *ref) view {
 	perm := iotaInts(x.typ.Rank())
 	n := len(perm)
@@ -193,6 +200,7 @@ func lastTwo(c *call, x *ref) view {
 	return permuteView(perm)
 }
 
+// movedim moves source dimensions to destination places; the others keep their order.
 func movedim(c *call, x *ref) view {
 	from, to := c.axesOrNone("source", x.typ.Rank()), c.axesOrNone("destination", x.typ.Rank())
 	if len(from) != len(to) {
@@ -219,6 +227,7 @@ func movedim(c *call, x *ref) view {
 	return permuteView(perm)
 }
 
+// atLeast puts dimensions of extent 1 in front up to a rank.
 func (c *call) atLeast(rank int) []*ref {
 	x := c.ref("self")
 	dims := x.typ.Dims

@@ -64,6 +64,7 @@ func (c *call) sliceArgs(t tensor.Type) (axis int, from, to, step int64) {
 
 func sliced(c *call, x *ref) view { return sliceView(c.sliceArgs(x.typ)) }
 
+// narrow is length elements from start along dim.
 func narrow(c *call, x *ref) view {
 	axis := c.axis("dim", x.typ.Rank())
 	if x.typ.Rank() == 0 {
@@ -102,6 +103,7 @@ func (c *call) index(t tensor.Type, axis int) int64 {
 	return i
 }
 
+// at is index i along axis, without the dimension.
 func (c *call) at(x *ref, axis int, i int64) *ref {
 	one := x.through(c.b, sliceView(axis, i, i+1, 1))
 	return one.through(c.b, reshapeView(one.typ.Dims, slices.Delete(slices.Clone(one.typ.Dims), axis, axis+1)))
@@ -110,6 +112,7 @@ func (c *call) at(x *ref, axis int, i int64) *ref {
 // maxParts bounds the number of tensors that one operator gives.
 const maxParts = 1 << 16
 
+// unbind gives all slices along dim, without the dimension.
 func unbind(c *call) []*ref {
 	x := c.ref("self")
 	axis := c.axis("dim", x.typ.Rank())
@@ -154,6 +157,7 @@ func (c *call) splitEqual(axis int) []*ref {
 	return c.splitAlong(slices.Repeat([]int64{x.typ.Dims[axis] / k}, int(k)), axis)
 }
 
+// splitAlong gives consecutive views of the given sizes.
 func (c *call) splitAlong(sizes []int64, axis int) []*ref {
 	x := c.ref("self")
 	var out []*ref
@@ -196,6 +200,7 @@ func equalParts(c *call, n, size int64) []int64 {
 	return out
 }
 
+// chunkSizes are equal parts; there may be fewer than asked for.
 func chunkSizes(c *call) []int64 {
 	n, k := c.extent(), c.int("chunks")
 	if k < 1 || k > maxParts {
@@ -268,6 +273,7 @@ func diagonal(c *call, x *ref) view {
 	return c.diagonalOf(x, c.axis("dim1", rank), c.axis("dim2", rank), c.int("offset"))
 }
 
+// diagonalOf puts the two dimensions last, flattens them, and steps from one row to the next and one column on.
 func (c *call) diagonalOf(x *ref, d1, d2 int, off int64) view {
 	rank := x.typ.Rank()
 	if rank < 2 || d1 == d2 {
@@ -307,11 +313,13 @@ func (c *call) replace(x *ir.Value, v view) *ir.Value {
 	return v.write(c.b, func() *ir.Value { return x }, src)
 }
 
+// sliceScatter is self with a slice replaced by src.
 func sliceScatter(c *call) *ir.Value {
 	x := c.val("self")
 	return c.replace(x, sliceView(c.sliceArgs(x.Type)))
 }
 
+// selectScatter is self with one index of a dimension replaced by src.
 func selectScatter(c *call) *ir.Value {
 	x := c.val("self")
 	axis := c.axis("dim", x.Type.Rank())

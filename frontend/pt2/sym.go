@@ -78,6 +78,7 @@ func number1(f func(c *call) scalar) rule {
 
 func (s scalar) num() num { return num{i: s.i, f: s.f, float: s.kind == kindFloat} }
 
+// fromNum ends the rule where an expression has no value.
 func (c *call) fromNum(n num, err error) scalar {
 	switch {
 	case err != nil:
@@ -88,14 +89,17 @@ func (c *call) fromNum(n num, err error) scalar {
 	return intScalar(n.i)
 }
 
+// symUnary computes with one number.
 func symUnary(f func(a num) (num, error)) rule {
 	return number1(func(c *call) scalar { return c.fromNum(f(c.symArg(0).num())) })
 }
 
+// symBinary computes with two numbers.
 func symBinary(f func(a, b num) (num, error)) rule {
 	return number1(func(c *call) scalar { return c.fromNum(f(c.symArg(0).num(), c.symArg(1).num())) })
 }
 
+// symBool compares two numbers.
 func symBool(name string) rule {
 	return number1(func(c *call) scalar {
 		n, err := exprFuncs[name].eval([]num{c.symArg(0).num(), c.symArg(1).num()})
@@ -103,6 +107,7 @@ func symBool(name string) rule {
 	})
 }
 
+// logic combines two truth values.
 func logic(f func(a, b bool) bool) rule {
 	return number1(func(c *call) scalar { return boolScalar(f(c.symArg(0).float() != 0, c.symArg(1).float() != 0)) })
 }
@@ -133,6 +138,7 @@ func assertMetadata(c *call) []*ref {
 	return nil
 }
 
+// assertScalar checks an assertion on sizes while importing.
 func assertScalar(c *call) []*ref {
 	if s := c.scalar("self"); s.float() == 0 {
 		c.failf("the program asserts %q, which does not hold for these sizes", clip(c.str("assert_msg")))

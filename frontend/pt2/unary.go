@@ -137,10 +137,12 @@ func rounding(p op.Plain) rule {
 // aliased gives self itself.
 var aliased = aliasOf("self")
 
+// aliasOf gives an argument itself, in shared memory.
 func aliasOf(arg string) rule {
 	return func(c *call) []*ref { return []*ref{c.ref(arg).through(c.b, identityView())} }
 }
 
+// square of bools is i64, as x**2 is.
 func square(c *call) *ir.Value {
 	x := c.val("self")
 	if x.Type.DType == tensor.Bool {
@@ -159,6 +161,7 @@ func evalOnly(flag string, r rule) rule {
 	}
 }
 
+// nativeDropout gives the input and a mask that keeps everything.
 func nativeDropout(c *call) []*ref {
 	x := c.val("input")
 	return []*ref{fresh(x), fresh(boolSplat(c.b, x.Type.Dims, true))}
@@ -190,6 +193,7 @@ func (f fb) half(x *ir.Value) *ir.Value             { return f.scale(x, 0.5) }
 func (f fb) max(x *ir.Value, v float64) *ir.Value   { return op.Maximum.Make(f.b, x, f.c(x, v)) }
 func (f fb) min(x *ir.Value, v float64) *ir.Value   { return op.Minimum.Make(f.b, x, f.c(x, v)) }
 
+// where chooses by comparing x with a number.
 func (f fb) where(dir op.CompareDir, x *ir.Value, v float64, then, otherwise *ir.Value) *ir.Value {
 	return op.Select.Make(f.b, compare(f.b, dir, x, f.c(x, v)), then, otherwise)
 }
@@ -214,12 +218,14 @@ func (f fb) softplus(x *ir.Value) *ir.Value {
 	return f.add(f.max(x, 0), op.Log1p.Make(f.b, f.exp(f.neg(op.Abs.Make(f.b, x)))))
 }
 
+// softplus is log(1 + exp(beta x)) / beta, and x itself above threshold.
 func softplus(f fb, x *ir.Value) *ir.Value {
 	beta, limit := f.call.float("beta"), f.call.float("threshold")
 	bx := f.scale(x, beta)
 	return f.where(op.GT, bx, limit, x, f.scale(f.softplus(bx), 1/beta))
 }
 
+// hardsigmoid is min(max(x + 3, 0), 6) / 6.
 func (f fb) hardsigmoid(x *ir.Value) *ir.Value {
 	return f.scale(f.min(f.max(f.add(x, f.c(x, 3)), 0), 6), 1.0/6)
 }
@@ -234,6 +240,7 @@ func elu(f fb, x *ir.Value) *ir.Value {
 	return f.elu(x, f.call.float("alpha"), f.call.float("scale"), f.call.float("input_scale"))
 }
 
+// celu is elu with a slope of 1 at 0.
 func celu(f fb, x *ir.Value) *ir.Value {
 	alpha := f.call.float("alpha")
 	return f.elu(x, alpha, 1, 1/alpha)
@@ -243,27 +250,32 @@ func leakyRelu(f fb, x *ir.Value) *ir.Value {
 	return f.where(op.GT, x, 0, x, f.scale(x, f.call.float("negative_slope")))
 }
 
+// rrelu has the mean slope in eval mode.
 func rrelu(f fb, x *ir.Value) *ir.Value {
 	return f.where(op.GE, x, 0, x, f.scale(x, (f.call.float("lower")+f.call.float("upper"))/2))
 }
 
+// threshold keeps what lies above it; NaN is kept too.
 func threshold(c *call) *ir.Value {
 	x := c.val("self")
 	return op.Select.Make(c.b, compare(c.b, op.LE, x, like(c.b, x, c.scalar("threshold"))), like(c.b, x, c.scalar("value")), x)
 }
 
+// hardshrink sets what lies within lambd of 0 to 0; NaN stays.
 func hardshrink(c *call) *ir.Value {
 	x, l := c.val("self"), c.float("lambd")
 	in := op.And.Make(c.b, compare(c.b, op.GE, x, likeF(c.b, x, -l)), compare(c.b, op.LE, x, likeF(c.b, x, l)))
 	return op.Select.Make(c.b, in, likeF(c.b, x, 0), x)
 }
 
+// softshrink moves elements towards 0 by lambd.
 func softshrink(f fb, x *ir.Value) *ir.Value {
 	l := f.call.float("lambd")
 	low := f.where(op.LT, x, -l, f.add(x, f.c(x, l)), f.scale(x, 0))
 	return f.where(op.GT, x, l, f.sub(x, f.c(x, l)), low)
 }
 
+// logit is log(x / (1 - x)), with x kept eps away from 0 and 1 where eps is given.
 func logit(f fb, x *ir.Value) *ir.Value {
 	if f.call.has("eps") {
 		eps := f.call.float("eps")
@@ -280,6 +292,7 @@ func truncate(b *ir.Builder, x *ir.Value) *ir.Value {
 	return op.Select.Make(b, compare(b, op.LT, x, likeF(b, x, 0)), op.Ceil.Make(b, x), op.Floor.Make(b, x))
 }
 
+// isInf of integers is false.
 func isInf(c *call) *ir.Value {
 	x := c.val("self")
 	if !x.Type.DType.IsFloat() {
@@ -303,6 +316,7 @@ func sinc(f fb, x *ir.Value) *ir.Value {
 	return f.where(op.EQ, x, 0, f.c(x, 1), op.Div.Make(f.b, op.Sin.Make(f.b, p), p))
 }
 
+// isFinite of integers is true.
 func isFinite(c *call) *ir.Value {
 	x := c.val("self")
 	if !x.Type.DType.IsFloat() {
@@ -311,6 +325,7 @@ func isFinite(c *call) *ir.Value {
 	return op.IsFinite.Make(c.b, x)
 }
 
+// signbit tells -0 from 0, by 1/x.
 func signbit(c *call) *ir.Value {
 	x := c.val("self")
 	if x.Type.DType.IsFloat() { // tells -0 from 0
@@ -321,6 +336,7 @@ func signbit(c *call) *ir.Value {
 	return compare(c.b, op.LT, x, likeF(c.b, x, 0))
 }
 
+// nanToNum replaces NaN and infinities; by default by 0 and the dtype's largest numbers.
 func nanToNum(c *call) *ir.Value {
 	x := c.val("self")
 	d := x.Type.DType
@@ -363,6 +379,7 @@ func softmaxInput(c *call, dtypeArg string) (*ir.Value, int) {
 	return c.cast(x, d), c.axis("dim", x.Type.Rank())
 }
 
+// softmaxOf is a rule of softmax; of a 0-d tensor it is 1.
 func softmaxOf(dtypeArg string) func(c *call) *ir.Value {
 	return func(c *call) *ir.Value {
 		x, axis := softmaxInput(c, dtypeArg)
@@ -373,6 +390,7 @@ func softmaxOf(dtypeArg string) func(c *call) *ir.Value {
 	}
 }
 
+// logSoftmaxOf is a rule of log_softmax; of a 0-d tensor it is 0.
 func logSoftmaxOf(dtypeArg string) func(c *call) *ir.Value {
 	return func(c *call) *ir.Value {
 		x, axis := softmaxInput(c, dtypeArg)

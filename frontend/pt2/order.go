@@ -1,0 +1,144 @@
+package pt2
+
+import (
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// orderRules work along a dimension whose order matters: running sums and extremes, differences, sorting.
+var orderRules = map[string]rule{
+	"cumsum":         value(cumsum),
+	"cumprod":        value(cumprod),
+	"cummax":         values(func(c *call) []*ir.Value { return c.cumExtreme(op.GE) }),
+	"cummin":         values(func(c *call) []*ir.Value { return c.cumExtreme(op.LE) }),
+	"diff":           value(diff),
+	"sort":           values(sort),
+	"sort.stable":    values(sort),
+	"argsort":        value(func(c *call) *ir.Value { return sort(c)[1] }),
+	"argsort.stable": value(func(c *call) *ir.Value { return sort(c)[1] }),
+	"topk":           values(topk),
+	"msort": value(func(c *call) *ir.Value {
+		x := c.val("self")
+		return op.Sort.Make(c.b, op.SortAttr{Axis: 0, Stable: true}, x)
+	}),
+}
+
+// cumsum of integers and bools is i64.
+func cumsum(c *call) *ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	x = c.cast(x, c.summedType(x.Type.DType))
+	if x.Type.Rank() == 0 {
+		return x
+	}
+	return op.CumSum.Make(c.b, op.CumSumAttr{Axis: int64(axis)}, x)
+}
+
+// scan combines every element with all before it along axis, in log2(n) steps of doubling distance.
+func (c *call) scan(axis int, xs, neutral []*ir.Value, combine func(earlier, later []*ir.Value) []*ir.Value) []*ir.Value {
+	n := xs[0].Type.Dims[axis]
+	for step := int64(1); step < n; step *= 2 {
+		earlier := make([]*ir.Value, len(xs))
+		for i, x := range xs {
+			low, high := make([]int64, x.Type.Rank()), make([]int64, x.Type.Rank())
+			low[axis], high[axis] = step, -step
+			earlier[i] = op.Pad.Make(c.b, op.PadAttr{Low: low, High: high, Interior: make([]int64, len(low))}, x, neutral[i])
+		}
+		xs = combine(earlier, xs)
+	}
+	return xs
+}
+
+// cumprod multiplies up to every element.
+func cumprod(c *call) *ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	d := c.summedType(x.Type.DType)
+	x = c.cast(x, wide(d))
+	if x.Type.Rank() == 0 {
+		return c.cast(x, d)
+	}
+	one := intConst(c.b, x.Type.DType, 1)
+	y := c.scan(axis, []*ir.Value{x}, []*ir.Value{one}, func(e, l []*ir.Value) []*ir.Value {
+		return []*ir.Value{op.Mul.Make(c.b, e[0], l[0])}
+	})
+	return c.cast(y[0], d)
+}
+
+// cumExtreme gives running extremes and their last index; NaN stays once seen.
+func (c *call) cumExtreme(dir op.CompareDir) []*ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	if x.Type.Rank() == 0 {
+		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
+	}
+	neutral := lowest(x.Type.DType)
+	if dir == op.LE {
+		neutral = highest(x.Type.DType)
+	}
+	xs := []*ir.Value{x, counting(c.b, tensor.I64, x.Type.Dims, axis)}
+	// Index -1 marks what lies before the start; it never wins.
+	none := []*ir.Value{constant(c.b, x.Type.DType, neutral), intConst(c.b, tensor.I64, -1)}
+	return c.scan(axis, xs, none, func(e, l []*ir.Value) []*ir.Value {
+		later := compare(c.b, dir, l[0], e[0])
+		if x.Type.DType.IsFloat() {
+			later = op.Or.Make(c.b, later, compare(c.b, op.NE, l[0], l[0]))
+		}
+		later = op.Or.Make(c.b, later, compare(c.b, op.LT, e[1], like(c.b, e[1], intScalar(0))))
+		return []*ir.Value{op.Select.Make(c.b, later, l[0], e[0]), op.Select.Make(c.b, later, l[1], e[1])}
+	})
+}
+
+// diff subtracts neighbours n times.
+func diff(c *call) *ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	if x.Type.Rank() == 0 {
+		c.failf("self has rank 0, wanted 1 or more")
+	}
+	var parts []*ir.Value
+	if p := c.opt("prepend"); p != nil {
+		parts = append(parts, p)
+	}
+	parts = append(parts, x)
+	if p := c.opt("append"); p != nil {
+		parts = append(parts, p)
+	}
+	x = concat(c.b, axis, parts...)
+	times := min(c.int("n"), x.Type.Dims[axis])
+	if times > maxTaps {
+		c.unsupported("differences of order %d", times)
+	}
+	for range times {
+		n := x.Type.Dims[axis]
+		hi, lo := slice(c.b, x, axis, min(1, n), n, 1), slice(c.b, x, axis, 0, max(n-1, 0), 1)
+		if x.Type.DType == tensor.Bool {
+			x = op.Xor.Make(c.b, hi, lo)
+		} else {
+			x = op.Sub.Make(c.b, hi, lo)
+		}
+	}
+	return x
+}
+
+// sort gives the elements in order and their indices.
+func sort(c *call) []*ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	if x.Type.Rank() == 0 {
+		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
+	}
+	a := op.SortAttr{Axis: int64(axis), Descending: c.bool("descending"), Stable: true}
+	return op.Sort.MakeAll(c.b, a, x, counting(c.b, tensor.I64, x.Type.Dims, axis))
+}
+
+// topk gives the k extremes in order and their indices; of equal ones the first.
+func topk(c *call) []*ir.Value {
+	x := c.val("self")
+	axis, k := c.axis("dim", x.Type.Rank()), c.int("k")
+	if x.Type.Rank() == 0 {
+		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
+	}
+	return op.TopK.MakeAll(c.b, op.TopKAttr{K: k, Axis: int64(axis), Largest: c.bool("largest")}, x)
+}
