@@ -97,6 +97,7 @@ func (im *importer) userOutputs(out *Imported) ([]*ir.Value, error) {
 // explicitMutations applies the output specifications of a functional graph, whose user outputs are already read.
 func (im *importer) explicitMutations() error {
 	var errs diag.List
+	var writes []func() // after all reads: a new value may be another target's old one
 	set := func(target, arg string) {
 		r, ok := im.tensors[arg]
 		t := im.byName(target)
@@ -106,7 +107,8 @@ func (im *importer) explicitMutations() error {
 		case !t.typ.Equal(r.typ):
 			errs.Addf(nil, "pt2/mutation", "the graph updates %q of type %s by %%%s of type %s", clip(target), t.typ, clip(arg), r.typ)
 		default:
-			t.write(im.b, r.read(im.b))
+			v := r.read(im.b)
+			writes = append(writes, func() { t.write(im.b, v) })
 		}
 	}
 	for _, s := range im.p.ep.GraphModule.Signature.Outputs {
@@ -118,6 +120,9 @@ func (im *importer) explicitMutations() error {
 		case s.UserInputMutation != nil:
 			set(s.UserInputMutation.Name, s.UserInputMutation.Arg.Name)
 		}
+	}
+	for _, w := range writes {
+		w()
 	}
 	return errs.Err()
 }
