@@ -34,15 +34,16 @@ const (
 
 // List is the order of a compile. A pass may stand in it more than once.
 var List = []Pass{
+	fold,
 	simplify,
+	cse,   // equal values are one, so that raise may compare them
 	raise, // needs simplify's normal forms
-	fold,
-	cse,
 	dce,
-	expand,   // everything above sees whole composites
-	simplify, // decompositions meet each other: casts there and back, reshapes of reshapes
+	expand, // everything above sees whole composites
 	fold,
-	cse, // attention layers build equal masks
+	simplify, // decompositions meet each other: casts there and back, reshapes of reshapes
+	layout,   // needs simplify's single transposes
+	cse,      // attention layers build equal masks
 	dce,
 	guard, // last: it reads who reads what
 }

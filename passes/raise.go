@@ -16,7 +16,7 @@ var raise = Pass{
 }
 
 var raiseRules = []Rule{
-	{"repeat_kv", "Attention over repeated key and value heads reads the heads before the repetition.", op.Attention.Op, repeatKV},
+	{"repeat_kv", "Attention over repeated key and value heads reads the heads before the repetition.", op.Attention.Op, false, repeatKV},
 }
 
 // repeatKV drops the repetition of key and value heads before attention, as in transformers' repeat_kv: attention shares each of Hk

@@ -1,0 +1,141 @@
+package passes
+
+import (
+	"slices"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+)
+
+// layout lets products read their arguments as they lie: dot names the dimensions that it multiplies over, so a transpose before it and
+// a flattening around it say nothing that its attributes cannot.
+var layout = Pass{
+	Name: "layout", Doc: "Folds transposes and flattenings of products' arguments into the products.",
+	After: []string{"expand"}, // products of composites are there
+	Rules: layoutRules,
+	Run:   func(c *Context, m *ir.Module) error { return applyRules(c, m, layoutRules) },
+}
+
+var layoutRules = []Rule{
+	{"dot_transpose", "dot(transpose(x), y) names x's dimensions, where those that stay keep their order.", op.Dot.Op, false, dotTranspose},
+	{"transpose_dot", "transpose(dot(x, y)) that swaps what is left of x and y is dot(y, x).", op.Transpose.Op, true, transposeDot},
+	{"dot_flatten", "reshape(dot(reshape(x), y)) that flattens x's rows and splits them again is reshape(dot(x, y)) or dot(x, y).", op.Reshape.Op, true, dotFlatten},
+}
+
+// dotSide are the dimension lists of one argument of a dot; free dimensions are the others, in order.
+type dotSide struct{ batch, contract []int64 }
+
+// sides reads both arguments' lists.
+func sides(n *ir.Node) [2]dotSide {
+	a := op.Dot.Attr(n)
+	var s [2]dotSide
+	for i := range s {
+		if len(a.Batch) == 2 {
+			s[i].batch = a.Batch[i]
+		}
+		if len(a.Contract) == 2 {
+			s[i].contract = a.Contract[i]
+		}
+	}
+	return s
+}
+
+// makeDot builds a dot of the result dtype that n has.
+func makeDot(b *ir.Builder, n *ir.Node, s [2]dotSide, x, y *ir.Value) *ir.Value {
+	a := op.DotAttr{Out: op.Dot.Attr(n).Out}
+	if len(s[0].batch) > 0 {
+		a.Batch = [][]int64{s[0].batch, s[1].batch}
+	}
+	if len(s[0].contract) > 0 {
+		a.Contract = [][]int64{s[0].contract, s[1].contract}
+	}
+	return op.Dot.Make(b, a, x, y)
+}
+
+// freeDims are the dimensions of x that s names in neither list.
+func freeDims(x *ir.Value, s dotSide) (out []int64) {
+	for d := range int64(x.Type.Rank()) {
+		if !slices.Contains(s.batch, d) && !slices.Contains(s.contract, d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// at maps dimensions through a list.
+func at(list, dims []int64) []int64 {
+	out := make([]int64, len(dims))
+	for i, d := range dims {
+		out[i] = list[d]
+	}
+	return out
+}
+
+// dotTranspose looks through a transpose of either argument, such as that of a weight [out, in] for x @ w.T.
+func dotTranspose(b *ir.Builder, n *ir.Node) []*ir.Value {
+	s := sides(n)
+	for i, x := range n.Args {
+		if !op.Transpose.Is(x.Def) {
+			continue
+		}
+		perm := op.Transpose.Attr(x.Def).Perm
+		if !slices.IsSorted(at(perm, freeDims(x, s[i]))) {
+			continue
+		}
+		s[i] = dotSide{at(perm, s[i].batch), at(perm, s[i].contract)}
+		args := slices.Clone(n.Args)
+		args[i] = x.Def.Args[0]
+		return one(makeDot(b, n, s, args[0], args[1]))
+	}
+	return nil
+}
+
+// transposeDot matches a permutation that keeps the batch dimensions and puts what is left of y before what is left of x.
+func transposeDot(b *ir.Builder, n *ir.Node) []*ir.Value {
+	in := n.Args[0].Def
+	if !op.Dot.Is(in) {
+		return nil
+	}
+	s := sides(in)
+	batch, left := int64(len(s[0].batch)), int64(len(freeDims(in.Args[0], s[0])))
+	rank := int64(n.Outs[0].Type.Rank())
+	want := slices.Concat(upTo(0, batch), upTo(batch+left, rank), upTo(batch, batch+left))
+	if !slices.Equal(op.Transpose.Attr(n).Perm, want) {
+		return nil
+	}
+	return one(makeDot(b, in, [2]dotSide{s[1], s[0]}, in.Args[1], in.Args[0]))
+}
+
+// dotFlatten matches x [..., k] made [rows, k] for a product without batch dimensions and its result [rows, n] given x's rows again, as a
+// decomposed linear does; n may be split at once, into heads.
+func dotFlatten(b *ir.Builder, n *ir.Node) []*ir.Value {
+	in := n.Args[0].Def
+	if !op.Dot.Is(in) || !op.Reshape.Is(in.Args[0].Def) {
+		return nil
+	}
+	s := sides(in)
+	flat, x := in.Args[0], in.Args[0].Def.Args[0]
+	last := int64(x.Type.Rank()) - 1
+	if flat.Type.Rank() != 2 || last < 0 || len(s[0].batch) > 0 || !slices.Equal(s[0].contract, []int64{1}) ||
+		x.Type.Dims[last] != flat.Type.Dims[1] || flat.Type.Dims[1] == 0 {
+		return nil
+	}
+	out := n.Outs[0].Type
+	if out.Rank() <= int(last) || !slices.Equal(out.Dims[:last], x.Type.Dims[:last]) || x.Type.Elements() == 0 {
+		return nil
+	}
+	s[0].contract = []int64{last}
+	y := makeDot(b, in, s, x, in.Args[1])
+	if !y.Type.Equal(out) {
+		y = op.Reshape.Make(b, op.ReshapeAttr{Shape: out.Dims}, y)
+	}
+	return one(y)
+}
+
+// upTo are the integers from lo up to, not including, hi.
+func upTo(lo, hi int64) (out []int64) {
+	for i := lo; i < hi; i++ {
+		out = append(out, i)
+	}
+	return out
+}
