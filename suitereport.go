@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -82,27 +83,25 @@ func (c *CaseOutcome) fail(s Status, reason string) {
 	c.Status, c.Message, c.Reasons = s, reason, []string{reason}
 }
 
-// failWith sets an outcome by an error, whose reasons are without the model's path and without places in it.
-func (c *CaseOutcome) failWith(s Status, model string, err error) {
-	c.Status, c.Message = s, strings.ReplaceAll(err.Error(), model, c.base())
-	c.Reasons = nil
+// failWith sets an outcome by an error, whose reasons are without places in the model.
+func (c *CaseOutcome) failWith(s Status, err error) {
+	c.Status, c.Message, c.Reasons = s, c.local(err.Error()), nil
 	var list diag.List
-	var bug *diag.Bug
-	if errors.As(err, &list) && !errors.As(err, &bug) {
+	if errors.As(err, &list) && !diag.IsBug(err) {
 		for _, e := range list {
-			if !slices.Contains(c.Reasons, e.Msg) {
-				c.Reasons = append(c.Reasons, e.Msg)
+			if reason := c.local(e.Msg); !slices.Contains(c.Reasons, reason) {
+				c.Reasons = append(c.Reasons, reason)
 			}
 		}
 		return
 	}
-	first, _, _ := strings.Cut(strings.TrimPrefix(c.Message, c.base()+": "), "\n")
+	first, _, _ := strings.Cut(strings.TrimPrefix(c.Message, filepath.Base(c.Model)+": "), "\n")
 	c.Reasons = []string{first}
 }
 
-// base is the archive's name in messages.
-func (c *CaseOutcome) base() string {
-	return c.Model[strings.LastIndexAny(c.Model, `/\`)+1:]
+// local names the files of the case's folder by their names alone, so that a message is the same wherever the cases are.
+func (c *CaseOutcome) local(message string) string {
+	return strings.ReplaceAll(message, filepath.Dir(c.Model)+string(filepath.Separator), "")
 }
 
 // Settle finds the worst comparison and, where numbers differ, says so in words.

@@ -73,7 +73,7 @@ func (r *caseRun) sorted(ctx context.Context, i, k int) (x *tensor.Tensor, axis 
 		if err != nil {
 			return nil, 0, err
 		}
-		x = out[0]
+		x = &tensor.Tensor{Type: out[0].Type, Data: slices.Clone(out[0].Data)} // which may be that of the file, an input
 	}
 	return x, axis, nil
 }
