@@ -155,7 +155,7 @@ func (c *copier) params() {
 	for _, n := range c.from.Func.Body {
 		for _, o := range n.Outs {
 			if c.cuts[n] && c.used[o] {
-				add(o, n.Op.Name)
+				add(o, "") // not the operator's name, which a command may search for
 			}
 		}
 	}

@@ -93,7 +93,7 @@ func TestPlantedFault(t *testing.T) {
 	small, stats, err := reduce.Module(t.Context(), m, faulty(t), reduce.Options{})
 	require.NoError(t, err)
 	require.NoError(t, ir.Verify(small))
-	require.Equal(t, "func @main(%dot: f32[4,8]) {\n  %0 = tanh %dot : f32[4,8]\n  %1 = exp %0 : f32[4,8]\n  return %1\n}\n", text.Print(small))
+	require.Equal(t, "func @main(%arg0: f32[4,8]) {\n  %0 = tanh %arg0 : f32[4,8]\n  %1 = exp %0 : f32[4,8]\n  return %1\n}\n", text.Print(small))
 	require.Equal(t, 405, stats.Before.Nodes)
 	require.Equal(t, 2, stats.Now.Nodes)
 	require.Less(t, stats.Checks, 40)
