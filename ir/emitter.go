@@ -14,6 +14,8 @@ type Emitter interface {
 	Value(v *Value) Ref
 	// Emit appends one operation and returns its results.
 	Emit(h HLO) []Ref
+	// Call emits f's body where it stands, reading args, and returns the references of f's results.
+	Call(f *Func, args []Ref) []Ref
 }
 
 // HLO is one StableHLO operation in generic form.
@@ -25,7 +27,7 @@ type HLO struct {
 	Out     []tensor.Type
 }
 
-// Region is a single-block region, such as a reducer.
+// Region is a single-block region, such as a reducer. Its body may read references of the region around it.
 type Region struct {
 	Args []tensor.Type
 	Body func(e Emitter, args []Ref) []Ref // what it returns

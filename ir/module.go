@@ -8,20 +8,20 @@ import (
 	"tpuc/ir/weight"
 )
 
-// Module is a whole program: one entry function over inputs, weights and state.
+// Module is a whole program: one entry function over inputs, weights and state, and the functions that it reaches (Functions).
 type Module struct {
 	Func    *Func     // the entry, named "main"
 	Weights []*Weight // in order of declaration; symbols are unique
 	Mesh    *Mesh     // nil without sharding
 }
 
-// Func is a pure function: a topologically ordered body over parameters and the module's weights.
+// Func is a pure function: a topologically ordered body over parameters and the module's weights. The comments are about the entry.
 type Func struct {
-	Name    string
+	Name    string   // without the @; printing makes equal names unique
 	Params  []*Value // user inputs in flattened order
 	Body    []*Node
 	Results []*Value // user outputs in flattened order
-	Updates []Update // new contents of mutated state and inputs, at most one a target
+	Updates []Update // new contents of mutated state and inputs, at most one a target; of the entry alone
 }
 
 // Update says that after a call Target, a parameter or a mutable weight, holds New. Lowering aliases the two.

@@ -26,6 +26,7 @@ type Op struct {
 	Args   []Arg  // declared arguments
 	Traits Traits
 	Attr   reflect.Type // the attribute struct's type, nil without attributes
+	Funcs  []int        // the fields of Attr that name functions, which makes the operator control flow
 
 	// Infer gives the result types or a *ShapeError. Argument counts are already checked.
 	Infer func(args []tensor.Type, attr any) ([]tensor.Type, error)
@@ -35,9 +36,14 @@ type Op struct {
 	Decompose func(b *Builder, n *Node, attr any) []*Value
 	// Eval computes the results, whose types are out. Nil for a composite that is evaluated by its decomposition.
 	Eval func(args []*tensor.Tensor, attr any, out []tensor.Type) ([]*tensor.Tensor, error)
+	// Control computes the results of control flow, with run for the functions that attr names. It is set instead of Eval.
+	Control func(run Runner, args []*tensor.Tensor, attr any) ([]*tensor.Tensor, error)
 	// Cost estimates the work of n. Nil means one flop an output element.
 	Cost func(n *Node, attr any) Cost
 }
+
+// Runner evaluates a function on arguments of its parameters' types.
+type Runner func(f *Func, args []*tensor.Tensor) ([]*tensor.Tensor, error)
 
 // Arg declares an argument: a required one, an optional last one, or any number of last ones.
 type Arg struct {
@@ -77,8 +83,12 @@ func CostOf(n *Node) Cost {
 
 // IsExact reports that evaluating n gives the same bits on every processor, which a program that is compiled by several must hold to:
 // integers and bools always do, and operators with the trait Exact, but for complex arithmetic, whose products and sums may be fused.
-// What comes out of a mathematical library, and sums of floats, whose order and fusion are the implementation's, do not.
+// What comes out of a mathematical library, and sums of floats, whose order and fusion are the implementation's, do not. Control flow
+// does not either: its functions may hold anything, and a loop may have no end.
 func IsExact(n *Node) bool {
+	if len(n.Op.Funcs) > 0 {
+		return false
+	}
 	exact, complexes := true, false
 	for _, values := range [][]*Value{n.Args, n.Outs} {
 		for _, v := range values {

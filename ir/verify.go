@@ -7,10 +7,11 @@ import (
 	"tpuc/ir/tensor"
 )
 
-// Verify checks what every pass may assume: unique symbols, values defined before use and by this module, arities, attributes and
-// result types as the shape rules give them, updates of the target's type with each target once. All violations come in one list.
+// Verify checks what every pass may assume: unique symbols, values defined before use and by the function that uses them, arities,
+// attributes and result types as the shape rules give them, updates of the target's type with each target once and in the entry alone,
+// functions that do not call themselves. All violations come in one list.
 func Verify(m *Module) error {
-	v := verifier{defined: make(map[*Value]bool)}
+	v := verifier{owner: make(map[*Value]*Func)}
 	syms := make(map[string]bool)
 	for _, w := range m.Weights {
 		if syms[w.Sym] {
@@ -27,31 +28,80 @@ func Verify(m *Module) error {
 			v.errs.Addf(nil, "verify/weight", "weight @%s is %s, its data is %s", w.Sym, w.Value.Type, w.Data.Type)
 		}
 		v.sharding(m.Mesh, w.Value)
-		v.defined[w.Value] = true
+		v.owner[w.Value] = nil
 	}
 	if m.Func == nil {
 		v.errs.Addf(nil, "verify/main", "module without a function, wanted main")
 		return v.errs.Err()
 	}
-	for i, p := range m.Func.Params {
-		if !p.IsParam() || p.Index != i {
-			v.errs.Addf(nil, "verify/param", "parameter %d is not a parameter value with that index", i)
+	if f := recursive(m.Func, make(map[*Func]int)); f != nil {
+		v.errs.Addf(nil, "verify/recursion", "function @%s calls itself", f.Name)
+		return v.errs.Err()
+	}
+	for _, f := range m.Functions() {
+		v.function(m, f)
+	}
+	return v.errs.Err()
+}
+
+// recursive finds a function that f reaches and that reaches itself.
+func recursive(f *Func, state map[*Func]int) *Func {
+	const open, done = 1, 2
+	switch state[f] {
+	case open:
+		return f
+	case done:
+		return nil
+	}
+	state[f] = open
+	for _, n := range f.Body {
+		for _, g := range n.Funcs() {
+			if r := recursive(g, state); r != nil {
+				return r
+			}
+		}
+	}
+	state[f] = done
+	return nil
+}
+
+type verifier struct {
+	owner map[*Value]*Func // of defined values; nil for weights, which every function may read
+	cur   *Func
+	errs  diag.List
+}
+
+// defined reports a value that the current function may read.
+func (v *verifier) defined(x *Value) bool {
+	f, ok := v.owner[x]
+	return x != nil && ok && (f == nil || f == v.cur)
+}
+
+func (v *verifier) function(m *Module, f *Func) {
+	v.cur = f
+	for i, p := range f.Params {
+		if _, twice := v.owner[p]; twice || p == nil || !p.IsParam() || p.Index != i {
+			v.errs.Addf(nil, "verify/param", "parameter %d of %s is not a parameter value of its own with that index", i, f.Name)
+			continue
 		}
 		v.sharding(m.Mesh, p)
-		v.defined[p] = true
+		v.owner[p] = f
 	}
-	for _, n := range m.Func.Body {
+	for _, n := range f.Body {
 		v.node(m, n)
 	}
-	m.Func.Roots(func(p **Value) {
-		if *p == nil || !v.defined[*p] {
-			v.errs.Addf(nil, "verify/root", "a result of %s is not defined", m.Func.Name)
+	f.Roots(func(p **Value) {
+		if !v.defined(*p) {
+			v.errs.Addf(nil, "verify/root", "a result of %s is not defined", f.Name)
 		}
 	})
+	if f != m.Func && len(f.Updates) > 0 {
+		v.errs.Addf(nil, "verify/update", "function @%s updates state, which only the entry may", f.Name)
+	}
 	targets := make(map[*Value]bool)
-	for _, u := range m.Func.Updates {
+	for _, u := range f.Updates {
 		switch {
-		case u.Target == nil || !v.defined[u.Target] || u.Target.Def != nil:
+		case !v.defined(u.Target) || u.Target.Def != nil:
 			v.errs.Addf(nil, "verify/update", "an update's target is neither a parameter nor a weight of the module")
 		case u.Target.Weight != nil && !u.Target.Weight.Mutable:
 			v.errs.Addf(nil, "verify/update", "weight @%s is updated but not declared as state", u.Target.Weight.Sym)
@@ -62,18 +112,12 @@ func Verify(m *Module) error {
 		}
 		targets[u.Target] = true
 	}
-	return v.errs.Err()
-}
-
-type verifier struct {
-	defined map[*Value]bool
-	errs    diag.List
 }
 
 func (v *verifier) node(m *Module, n *Node) {
 	types := make([]tensor.Type, len(n.Args))
 	for i, a := range n.Args {
-		if a == nil || !v.defined[a] {
+		if !v.defined(a) {
 			v.errs.Addf(n.Loc, "verify/use", "%s: argument %d is not defined before its use", n.Op.Name, i)
 			return
 		}
@@ -92,11 +136,11 @@ func (v *verifier) node(m *Module, n *Node) {
 		if err == nil && i < len(out) && !o.Type.Equal(out[i]) {
 			v.errs.Addf(n.Loc, "verify/type", "%s: result %d is %s, its shape rule gives %s", n.Op.Name, i, o.Type, out[i])
 		}
-		if o.Def != n || o.Index != i {
-			v.errs.Addf(n.Loc, "verify/def", "%s: result %d does not know its node", n.Op.Name, i)
+		if _, twice := v.owner[o]; twice || o.Def != n || o.Index != i {
+			v.errs.Addf(n.Loc, "verify/def", "%s: result %d does not know its node, or stands in two places", n.Op.Name, i)
 		}
 		v.sharding(m.Mesh, o)
-		v.defined[o] = true
+		v.owner[o] = v.cur
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 
 // emitter writes the body of the entry function; it implements ir.Emitter.
 type emitter struct {
-	values  map[*ir.Value]ir.Ref
+	values  map[*ir.Value]ir.Ref // of a function that is called more than once: those of the call in work
+	lifted  map[*ir.Node]bool    // constants that became arguments
 	body    strings.Builder
 	indent  string
 	next    int // number of the next value
@@ -22,7 +23,7 @@ type emitter struct {
 }
 
 func newEmitter() *emitter {
-	return &emitter{values: make(map[*ir.Value]ir.Ref), locs: make(map[string]int), indent: "    "}
+	return &emitter{values: make(map[*ir.Value]ir.Ref), lifted: make(map[*ir.Node]bool), locs: make(map[string]int), indent: "    "}
 }
 
 func (e *emitter) bind(v *ir.Value, r ir.Ref) { e.values[v] = r }
@@ -36,10 +37,41 @@ func (e *emitter) Value(v *ir.Value) ir.Ref {
 	return r
 }
 
+// nodeError ends a lowering. It is thrown as a panic, because nodes also stand in regions, which operators' rules emit.
+type nodeError struct{ msg string }
+
+func (e *nodeError) Error() string { return e.msg }
+
+func throw(format string, args ...any) { panic(&nodeError{fmt.Sprintf(format, args...)}) }
+
+// Call implements ir.Emitter.
+func (e *emitter) Call(f *ir.Func, args []ir.Ref) []ir.Ref {
+	for i, p := range f.Params {
+		e.bind(p, args[i])
+	}
+	loc := e.loc
+	e.nodes(f)
+	e.loc = loc
+	out := make([]ir.Ref, len(f.Results))
+	for i, r := range f.Results {
+		out[i] = e.Value(r)
+	}
+	return out
+}
+
+// nodes lowers f's body.
+func (e *emitter) nodes(f *ir.Func) {
+	for _, n := range f.Body {
+		if !e.lifted[n] {
+			e.node(n)
+		}
+	}
+}
+
 // node lowers one node. A rule that returns other types than the node's is a bug of that rule.
-func (e *emitter) node(n *ir.Node) error {
+func (e *emitter) node(n *ir.Node) {
 	if n.Op.Lower == nil {
-		return fmt.Errorf("%s is composite: run expand first", n.Op.Name)
+		throw("%s is composite: run expand first", n.Op.Name)
 	}
 	e.loc = ""
 	if n.Loc != nil && n.Loc.Layer != "" {
@@ -47,15 +79,14 @@ func (e *emitter) node(n *ir.Node) error {
 	}
 	refs := n.Op.Lower(e, n, n.Attr)
 	if len(refs) != len(n.Outs) {
-		return fmt.Errorf("%s lowers to %d results, wanted %d", n.Op.Name, len(refs), len(n.Outs))
+		throw("%s lowers to %d results, wanted %d", n.Op.Name, len(refs), len(n.Outs))
 	}
 	for i, o := range n.Outs {
 		if !refs[i].Type.Equal(o.Type) {
-			return fmt.Errorf("%s lowers result %d to %s, wanted %s", n.Op.Name, i, refs[i].Type, o.Type)
+			throw("%s lowers result %d to %s, wanted %s", n.Op.Name, i, refs[i].Type, o.Type)
 		}
 		e.bind(o, refs[i])
 	}
-	return nil
 }
 
 func (e *emitter) layer(path string) int {
@@ -103,15 +134,15 @@ func (e *emitter) Emit(h ir.HLO) []ir.Ref {
 func (e *emitter) region(r ir.Region) {
 	w := &e.body
 	args := make([]ir.Ref, len(r.Args))
-	w.WriteString("{\n" + e.indent + "^bb0(")
+	params := make([]string, len(r.Args))
 	for i, t := range r.Args {
 		args[i] = ir.Ref{Name: fmt.Sprintf("%%r%d_%d", e.next, i), Type: t}
-		if i > 0 {
-			w.WriteString(", ")
-		}
-		w.WriteString(args[i].Name + ": " + t.MLIR())
+		params[i] = args[i].Name + ": " + t.MLIR()
 	}
-	w.WriteString("):\n")
+	w.WriteString("{\n")
+	if len(params) > 0 {
+		w.WriteString(e.indent + "^bb0(" + strings.Join(params, ", ") + "):\n")
+	}
 	outer := e.indent
 	e.indent += "  "
 	out := r.Body(e, args)

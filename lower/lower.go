@@ -51,19 +51,21 @@ type Update struct {
 	Arg, Result int
 }
 
-// Lower emits m, which is verified and holds no composites.
-func Lower(m *ir.Module) (*Program, error) {
-	p := &Program{}
+// Lower emits m, which is verified and holds no composites. Functions stand in the regions of the operators that call them.
+func Lower(m *ir.Module) (p *Program, err error) {
+	p = &Program{}
 	e := newEmitter()
 	args := p.collect(m, e)
-	for _, n := range m.Func.Body {
-		if _, ok := e.values[n.Outs[0]]; ok { // a constant that became an argument
-			continue
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *nodeError:
+			p, err = nil, r
+		default:
+			panic(r)
 		}
-		if err := e.node(n); err != nil {
-			return nil, err
-		}
-	}
+	}()
+	e.nodes(m.Func)
 	p.results(m, args, e)
 	p.Text = e.module(p)
 	return p, nil
@@ -82,7 +84,7 @@ func (p *Program) collect(m *ir.Module, e *emitter) []*ir.Value {
 	for i, v := range f.Params {
 		add(v, Arg{Kind: Input, Param: i})
 	}
-	used := usedWeights(f)
+	used := usedWeights(m)
 	changed := make(map[*ir.Value]bool)
 	for _, u := range f.Updates {
 		changed[u.Target] = u.New != u.Target
@@ -95,31 +97,34 @@ func (p *Program) collect(m *ir.Module, e *emitter) []*ir.Value {
 		}
 	}
 	seen := make(map[string]int) // large literals by type and contents: their argument
-	for _, n := range f.Body {
-		if !op.Constant.Is(n) {
-			continue
+	for _, f := range m.Functions() {
+		for _, n := range f.Body {
+			if !op.Constant.Is(n) {
+				continue
+			}
+			x := op.Constant.Attr(n).Value
+			if int64(len(x.Data)) <= MaxLiteral {
+				continue
+			}
+			sum := sha256.Sum256(x.Data)
+			id := x.Type.String() + hex.EncodeToString(sum[:])
+			i, ok := seen[id]
+			if !ok {
+				i = len(p.Args)
+				seen[id] = i
+				add(n.Outs[0], Arg{Kind: Constant, Value: x})
+			}
+			e.bind(n.Outs[0], arg(i, x.Type))
+			e.lifted[n] = true
 		}
-		x := op.Constant.Attr(n).Value
-		if int64(len(x.Data)) <= MaxLiteral {
-			continue
-		}
-		sum := sha256.Sum256(x.Data)
-		id := x.Type.String() + hex.EncodeToString(sum[:])
-		i, ok := seen[id]
-		if !ok {
-			i = len(p.Args)
-			seen[id] = i
-			add(n.Outs[0], Arg{Kind: Constant, Value: x})
-		}
-		e.bind(n.Outs[0], arg(i, x.Type))
 	}
 	return args
 }
 
 func arg(i int, t tensor.Type) ir.Ref { return ir.Ref{Name: fmt.Sprintf("%%arg%d", i), Type: t} }
 
-// usedWeights are the weights that f reads or updates, in order of first use.
-func usedWeights(f *ir.Func) []*ir.Weight {
+// usedWeights are the weights that m reads or updates, in order of first use; those of called functions where they are called.
+func usedWeights(m *ir.Module) []*ir.Weight {
 	var out []*ir.Weight
 	seen := make(map[*ir.Weight]bool)
 	use := func(v *ir.Value) {
@@ -128,15 +133,27 @@ func usedWeights(f *ir.Func) []*ir.Weight {
 			out = append(out, v.Weight)
 		}
 	}
-	for _, n := range f.Body {
-		for _, a := range n.Args {
-			use(a)
+	done := make(map[*ir.Func]bool)
+	var visit func(f *ir.Func)
+	visit = func(f *ir.Func) {
+		if done[f] {
+			return
 		}
+		done[f] = true
+		for _, n := range f.Body {
+			for _, a := range n.Args {
+				use(a)
+			}
+			for _, g := range n.Funcs() {
+				visit(g)
+			}
+		}
+		for _, u := range f.Updates {
+			use(u.Target)
+		}
+		f.Roots(func(v **ir.Value) { use(*v) })
 	}
-	for _, u := range f.Updates {
-		use(u.Target)
-	}
-	f.Roots(func(v **ir.Value) { use(*v) })
+	visit(m.Func)
 	return out
 }
 

@@ -4,6 +4,7 @@ package eval
 
 import (
 	"fmt"
+	"maps"
 
 	"tpuc/ir"
 	"tpuc/ir/diag"
@@ -18,7 +19,8 @@ type Options struct {
 	// Weights gives the contents of a weight, of its value's type, when the first node reads it. Where it is nil or gives nil, the
 	// weight's own Data is taken.
 	Weights func(w *ir.Weight) (*tensor.Tensor, error)
-	// Probe sees every node of the module with its results, which it must not change. Nodes of decompositions are not shown.
+	// Probe sees every node of the entry with its results, which it must not change. Nodes of decompositions and of called functions are
+	// not shown.
 	Probe func(n *ir.Node, outs []*tensor.Tensor)
 }
 
@@ -35,7 +37,7 @@ func Run(m *ir.Module, inputs []*tensor.Tensor, opt Options) (*Result, error) {
 	if len(inputs) != len(f.Params) {
 		return nil, fmt.Errorf("%d inputs, wanted %d as the parameters of %s", len(inputs), len(f.Params), f.Name)
 	}
-	e := &env{opt: opt, values: make(map[*ir.Value]*tensor.Tensor), uses: f.Uses()}
+	e := &env{session: newSession(opt), values: make(map[*ir.Value]*tensor.Tensor), uses: f.Uses()}
 	for i, p := range f.Params {
 		switch x := inputs[i]; {
 		case x == nil:
@@ -78,8 +80,25 @@ func Run(m *ir.Module, inputs []*tensor.Tensor, opt Options) (*Result, error) {
 	return res, nil
 }
 
-// Node evaluates one node on the tensors of its arguments, composites included, whatever the module.
+// Node evaluates one node on the tensors of its arguments, composites included, whatever the module. Functions that it names read
+// the weights' own Data.
 func Node(n *ir.Node, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	return newSession(Options{}).apply(n, args)
+}
+
+// session is what the functions of one run share.
+type session struct {
+	opt  Options
+	uses map[*ir.Func]map[*ir.Value]int // of called functions, counted once
+	kept map[*ir.Weight]*tensor.Tensor  // weights that called functions read, perhaps many times
+}
+
+func newSession(opt Options) *session {
+	return &session{opt: opt, uses: make(map[*ir.Func]map[*ir.Value]int), kept: make(map[*ir.Weight]*tensor.Tensor)}
+}
+
+// apply evaluates one node.
+func (s *session) apply(n *ir.Node, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	for _, v := range n.Outs {
 		if !fits(v.Type) {
 			return nil, fail(n, "a result is %s, wanted at most %d GiB to evaluate", v.Type, MaxBytes>>30)
@@ -96,6 +115,13 @@ func Node(n *ir.Node, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		}
 		return outs, check(n, outs)
 	}
+	if n.Op.Control != nil {
+		outs, err := n.Op.Control(s.run, args, n.Attr)
+		if err != nil {
+			return nil, fail(n, "%w", err)
+		}
+		return outs, check(n, outs)
+	}
 	if n.Op.Decompose == nil {
 		return nil, fail(n, "the operator has no evaluator and no decomposition, wanted one")
 	}
@@ -103,31 +129,55 @@ func Node(n *ir.Node, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	b := &ir.Builder{Loc: n.Loc}
 	roots := n.Op.Decompose(b, n, n.Attr)
 	f := &ir.Func{Body: b.Body, Results: roots}
-	e := &env{values: make(map[*ir.Value]*tensor.Tensor), uses: f.Uses()}
+	e := &env{session: s, values: make(map[*ir.Value]*tensor.Tensor), uses: f.Uses()}
 	for i, a := range n.Args {
 		e.values[a] = args[i]
 	}
-	for _, d := range b.Body {
-		if _, err := e.node(d); err != nil {
+	outs, err := e.body(f)
+	if err != nil {
+		return nil, err
+	}
+	return outs, check(n, outs)
+}
+
+// run evaluates a called function. It is the ir.Runner of control flow.
+func (s *session) run(f *ir.Func, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	if s.uses[f] == nil {
+		s.uses[f] = f.Uses()
+	}
+	e := &env{session: s, called: true, values: make(map[*ir.Value]*tensor.Tensor), uses: maps.Clone(s.uses[f])}
+	for i, p := range f.Params {
+		if e.uses[p] > 0 {
+			e.values[p] = args[i]
+		}
+	}
+	return e.body(f)
+}
+
+// env holds the live values of one call of a function.
+type env struct {
+	*session
+	called bool // by control flow
+	values map[*ir.Value]*tensor.Tensor
+	uses   map[*ir.Value]int // reads still to come
+}
+
+// body evaluates f's nodes and reads its results.
+func (e *env) body(f *ir.Func) ([]*tensor.Tensor, error) {
+	for _, n := range f.Body {
+		if _, err := e.node(n); err != nil {
 			return nil, err
 		}
 	}
 	var outs []*tensor.Tensor
-	for _, v := range roots {
+	for _, v := range f.Results {
 		x, err := e.read(v)
 		if err != nil {
 			return nil, err
 		}
 		outs = append(outs, x)
 	}
-	return outs, check(n, outs)
-}
-
-// env holds the live values of one function.
-type env struct {
-	opt    Options
-	values map[*ir.Value]*tensor.Tensor
-	uses   map[*ir.Value]int // reads still to come
+	return outs, nil
 }
 
 func (e *env) node(n *ir.Node) ([]*tensor.Tensor, error) {
@@ -139,7 +189,7 @@ func (e *env) node(n *ir.Node) ([]*tensor.Tensor, error) {
 		}
 		args[i] = x
 	}
-	outs, err := Node(n, args)
+	outs, err := e.apply(n, args)
 	if err != nil {
 		return nil, err
 	}
@@ -158,9 +208,15 @@ func (e *env) read(v *ir.Value) (*tensor.Tensor, error) {
 		if v.Weight == nil {
 			return nil, fmt.Errorf("a value of type %s is read but was not computed, wanted a verified module", v.Type)
 		}
-		w, err := e.weight(v.Weight)
-		if err != nil {
-			return nil, err
+		w, kept := e.kept[v.Weight]
+		if !kept {
+			var err error
+			if w, err = e.weight(v.Weight); err != nil {
+				return nil, err
+			}
+		}
+		if e.called {
+			e.kept[v.Weight] = w
 		}
 		x, e.values[v] = w, w
 	}

@@ -23,6 +23,7 @@ type Def[A any] struct {
 	Lower     func(e ir.Emitter, n *ir.Node, a A) []ir.Ref
 	Decompose func(b *ir.Builder, n *ir.Node, a A) []*ir.Value
 	Eval      func(in []*tensor.Tensor, a A, out []tensor.Type) ([]*tensor.Tensor, error)
+	Control   func(run ir.Runner, in []*tensor.Tensor, a A) ([]*tensor.Tensor, error) // in place of Eval where A names functions
 	Cost      func(n *ir.Node, a A) ir.Cost
 }
 
@@ -92,6 +93,16 @@ func newOp[A any](d Def[A], attr reflect.Type, cast func(any) A) *ir.Op {
 	if d.Eval != nil {
 		o.Eval = func(in []*tensor.Tensor, a any, out []tensor.Type) ([]*tensor.Tensor, error) {
 			return d.Eval(in, cast(a), out)
+		}
+	}
+	if d.Control != nil {
+		o.Control = func(run ir.Runner, in []*tensor.Tensor, a any) ([]*tensor.Tensor, error) {
+			return d.Control(run, in, cast(a))
+		}
+	}
+	for i := 0; attr != nil && i < attr.NumField(); i++ {
+		if attr.Field(i).Type == reflect.TypeFor[*ir.Func]() {
+			o.Funcs = append(o.Funcs, i)
 		}
 	}
 	if d.Cost != nil {

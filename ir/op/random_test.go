@@ -59,6 +59,11 @@ func apply(t *testing.T, o *ir.Op, attr any, args []*tensor.Tensor) (valid bool)
 		}
 	}
 	n := node(t, o, attr, args)
+	if o.Control != nil { // random loops have no end
+		e := &counter{values: map[*ir.Value]ir.Ref{}}
+		require.Len(t, n.Op.Lower(e, n, attr), len(n.Outs), where)
+		return true
+	}
 	got, err := eval.Node(n, args)
 	require.NoError(t, err, where)
 	if !o.Composite() {
@@ -96,6 +101,14 @@ func (c *counter) Emit(h ir.HLO) []ir.Ref {
 	var out []ir.Ref
 	for _, t := range h.Out {
 		out = append(out, c.fresh(t))
+	}
+	return out
+}
+
+func (c *counter) Call(f *ir.Func, _ []ir.Ref) []ir.Ref {
+	var out []ir.Ref
+	for _, r := range f.Results {
+		out = append(out, c.fresh(r.Type))
 	}
 	return out
 }
@@ -146,6 +159,22 @@ func randomArgs(r *rand.Rand, o *ir.Op) []*tensor.Tensor {
 	return out
 }
 
+// randomFunc is nil or gives some of its parameters, often bools.
+func randomFunc(r *rand.Rand) *ir.Func {
+	f := &ir.Func{Name: "f"}
+	for range r.IntN(3) {
+		typ := randomType(r)
+		if r.IntN(2) == 0 {
+			typ = tensor.Make(tensor.Bool)
+		}
+		f.Results = append(f.Results, f.AddParam("x", typ))
+	}
+	if r.IntN(10) == 0 {
+		return nil
+	}
+	return f
+}
+
 func randomAttr(r *rand.Rand, t reflect.Type) any {
 	if t == nil {
 		return nil
@@ -158,6 +187,8 @@ func randomAttr(r *rand.Rand, t reflect.Type) any {
 			f.Set(reflect.ValueOf(append(dtypesTried, tensor.Invalid)[r.IntN(len(dtypesTried)+1)]))
 		case tensor.Type:
 			f.Set(reflect.ValueOf(randomType(r)))
+		case *ir.Func:
+			f.Set(reflect.ValueOf(randomFunc(r)))
 		case *tensor.Tensor:
 			f.Set(reflect.ValueOf(random(r, randomType(r))))
 		case []int64:

@@ -24,7 +24,8 @@ func TestTable(t *testing.T) {
 			require.Regexp(t, `^[A-Z].*\.$`, o.Doc, "a doc is a sentence")
 			require.NotNil(t, o.Infer)
 			require.NotEqual(t, o.Lower == nil, o.Decompose == nil, "either lowered or decomposed")
-			require.True(t, o.Eval != nil || o.Decompose != nil, "it can be evaluated")
+			require.True(t, o.Eval != nil || o.Decompose != nil || o.Control != nil, "it can be evaluated")
+			require.Equal(t, len(o.Funcs) > 0, o.Control != nil, "control flow, and nothing else, calls functions")
 			if o.Attr == nil {
 				return
 			}
@@ -54,7 +55,7 @@ func TestTable(t *testing.T) {
 
 func writable(t reflect.Type) bool {
 	switch t {
-	case reflect.TypeFor[tensor.DType](), reflect.TypeFor[tensor.Type](), reflect.TypeFor[*tensor.Tensor](),
+	case reflect.TypeFor[tensor.DType](), reflect.TypeFor[tensor.Type](), reflect.TypeFor[*tensor.Tensor](), reflect.TypeFor[*ir.Func](),
 		reflect.TypeFor[[]int64](), reflect.TypeFor[[][]int64]():
 		return true
 	}

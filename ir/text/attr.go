@@ -6,14 +6,15 @@ import (
 	"strconv"
 	"strings"
 
+	"tpuc/ir"
 	"tpuc/ir/tensor"
 )
 
 // Attrs is an attribute struct as the text writes it, such as "{contract=[[1],[0]], out=f32}", with fields in order of declaration
-// and zero ones left out; empty where nothing is left. Equal text means equal attributes.
+// and zero ones left out; empty where nothing is left. Equal text means equal attributes, but for functions, which stand by their names.
 func Attrs(attr any) string {
 	var b strings.Builder
-	writeAttrs(&b, attr)
+	writeAttrs(&b, attr, nil)
 	return strings.TrimPrefix(b.String(), " ")
 }
 
@@ -34,14 +35,15 @@ func CheckAttr(t reflect.Type) error {
 			seen[tag] = true
 		}
 		if kindName(f.Type) == "" {
-			return fmt.Errorf("%s.%s is a %s, wanted bool, int, float, string, dtype, type, tensor or slices of these", t.Name(), f.Name, f.Type)
+			return fmt.Errorf("%s.%s is a %s, wanted bool, int, float, string, dtype, type, tensor, function or slices of these", t.Name(), f.Name, f.Type)
 		}
 	}
 	return nil
 }
 
-// The three struct or named types that are values of their own.
+// The struct or named types that are values of their own.
 var (
+	funcType   = reflect.TypeFor[*ir.Func]()
 	dtypeType  = reflect.TypeFor[tensor.DType]()
 	typeType   = reflect.TypeFor[tensor.Type]()
 	tensorType = reflect.TypeFor[*tensor.Tensor]()
@@ -56,6 +58,8 @@ func kindName(t reflect.Type) string {
 		return "a type"
 	case tensorType:
 		return "a tensor literal"
+	case funcType:
+		return "a function"
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -75,8 +79,8 @@ func kindName(t reflect.Type) string {
 	return ""
 }
 
-// writeAttrs appends " {...}", or nothing where every field is zero.
-func writeAttrs(b *strings.Builder, attr any) {
+// writeAttrs appends " {...}", or nothing where every field is zero. Functions are called as funcs says, others by their own names.
+func writeAttrs(b *strings.Builder, attr any, funcs map[*ir.Func]string) {
 	if attr == nil {
 		return
 	}
@@ -88,7 +92,7 @@ func writeAttrs(b *strings.Builder, attr any) {
 			continue
 		}
 		b.WriteString(open + v.Type().Field(i).Tag.Get("ir") + "=")
-		writeValue(b, f)
+		writeValue(b, f, funcs)
 		open = ", "
 	}
 	if open == ", " {
@@ -97,7 +101,7 @@ func writeAttrs(b *strings.Builder, attr any) {
 }
 
 // writeValue appends one field or list element. Floats have the field's precision.
-func writeValue(b *strings.Builder, v reflect.Value) {
+func writeValue(b *strings.Builder, v reflect.Value, funcs map[*ir.Func]string) {
 	switch x := v.Interface().(type) {
 	case tensor.DType:
 		b.WriteString(x.String())
@@ -107,6 +111,13 @@ func writeValue(b *strings.Builder, v reflect.Value) {
 		return
 	case *tensor.Tensor:
 		writeLiteral(b, x)
+		return
+	case *ir.Func:
+		n, ok := funcs[x]
+		if !ok && x != nil {
+			n = x.Name
+		}
+		b.WriteString("@" + name(n))
 		return
 	}
 	switch v.Kind() {
@@ -124,7 +135,7 @@ func writeValue(b *strings.Builder, v reflect.Value) {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			writeValue(b, v.Index(i))
+			writeValue(b, v.Index(i), funcs)
 		}
 		b.WriteByte(']')
 	default:

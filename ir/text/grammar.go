@@ -111,6 +111,7 @@ type value struct {
 	List   []*value `parser:"    ( @@ ( ',' @@ )* )? ']' )"`
 	Str    *string  `parser:"| @String"`
 	Num    *string  `parser:"| @Number"`
+	Sym    *string  `parser:"| @Sym"` // a function
 	Word   *string  `parser:"| @Ident"`
 }
 

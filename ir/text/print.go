@@ -5,6 +5,7 @@ package text
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,8 +14,8 @@ import (
 	"tpuc/ir/weight"
 )
 
-// Print is m as text. Results of nodes are numbered in order, parameters keep their names (made unique with a suffix where two are
-// equal), equal locations share one entry of the table at the end. A value that the module does not define prints as "%?".
+// Print is m as text. Results of nodes are numbered in order, functions and parameters keep their names (made unique with a suffix where
+// two are equal), equal locations share one entry of the table at the end. A value that the module does not define prints as "%?".
 func Print(m *ir.Module) string {
 	p := &printer{names: make(map[*ir.Value]string), locs: make(map[diag.Loc]int)}
 	if m.Mesh != nil {
@@ -23,8 +24,10 @@ func Print(m *ir.Module) string {
 	for _, w := range m.Weights {
 		p.weight(w)
 	}
-	if m.Func != nil {
-		p.function(m.Func)
+	funcs := m.Functions()
+	p.nameFuncs(funcs)
+	for _, f := range funcs {
+		p.function(f)
 	}
 	for i, l := range p.table {
 		p.loc(i+1, l)
@@ -50,7 +53,7 @@ func Node(n *ir.Node) string {
 			b.WriteString(a.Type.String())
 		}
 	}
-	writeAttrs(&b, n.Attr)
+	writeAttrs(&b, n.Attr, nil)
 	for i, o := range n.Outs {
 		b.WriteString([]string{" : ", ", "}[min(i, 1)] + o.Type.String())
 	}
@@ -61,8 +64,9 @@ func Node(n *ir.Node) string {
 type printer struct {
 	b     strings.Builder
 	names map[*ir.Value]string // of parameters and results, with the %
-	next  int                  // number of the next result
-	locs  map[diag.Loc]int     // number of each location, from 1
+	funcs map[*ir.Func]string
+	next  int              // number of the function's next result
+	locs  map[diag.Loc]int // number of each location, from 1
 	table []diag.Loc
 }
 
@@ -105,9 +109,21 @@ func (p *printer) weight(w *ir.Weight) {
 	p.b.WriteByte('\n')
 }
 
+// nameFuncs names the functions; the entry, the last of them, chooses first.
+func (p *printer) nameFuncs(funcs []*ir.Func) {
+	p.funcs = make(map[*ir.Func]string, len(funcs))
+	entryFirst := slices.Clone(funcs)
+	slices.Reverse(entryFirst)
+	names := uniqueNames(len(funcs), "func", func(i int) string { return entryFirst[i].Name })
+	for i, f := range entryFirst {
+		p.funcs[f] = names[i]
+	}
+}
+
 func (p *printer) function(f *ir.Func) {
-	p.b.WriteString("func @" + name(f.Name) + "(")
-	names := paramNames(f.Params)
+	p.next = 0
+	p.b.WriteString("func @" + name(p.funcs[f]) + "(")
+	names := uniqueNames(len(f.Params), "arg", func(i int) string { return f.Params[i].Name })
 	for i, v := range f.Params {
 		p.comma(i)
 		p.names[v] = "%" + name(names[i])
@@ -143,7 +159,7 @@ func (p *printer) node(n *ir.Node) {
 		p.item(i)
 		p.b.WriteString(p.ref(a))
 	}
-	writeAttrs(&p.b, n.Attr)
+	writeAttrs(&p.b, n.Attr, p.funcs)
 	p.b.WriteString(" : ")
 	for i, o := range n.Outs {
 		p.comma(i)
@@ -232,22 +248,22 @@ func Sharding(s *ir.Sharding) string {
 	return "<" + strings.Join(parts, ",") + ">"
 }
 
-// paramNames are the texts of all parameters: the own name of the first that has it, otherwise one with the first free number.
-// A parameter without a name is called by its position.
-func paramNames(params []*ir.Value) []string {
+// uniqueNames are texts for n things: the own name of the first that has it, otherwise one with the first free number. One without a
+// name is called by kind and its position.
+func uniqueNames(n int, kind string, nameOf func(i int) string) []string {
 	own, taken := make(map[string]bool), make(map[string]bool)
-	for _, v := range params {
-		own[v.Name] = true
+	for i := range n {
+		own[nameOf(i)] = true
 	}
-	out := make([]string, len(params))
-	for i, v := range params {
-		base := v.Name
+	out := make([]string, n)
+	for i := range n {
+		base := nameOf(i)
 		if base == "" {
-			base = "arg" + strconv.Itoa(i)
+			base = kind + strconv.Itoa(i)
 		}
 		got := base
-		for n := 1; taken[got] || got != v.Name && own[got]; n++ {
-			got = base + "_" + strconv.Itoa(n)
+		for k := 1; taken[got] || got != nameOf(i) && own[got]; k++ {
+			got = base + "_" + strconv.Itoa(k)
 		}
 		taken[got] = true
 		out[i] = got

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,8 +61,13 @@ func TestRandomNodes(t *testing.T) {
 			p := &parser{file: "random.tpu"}
 			r := newResolver(p)
 			lines := p.lines(once)
-			r.cur = lines[1]
-			again, ok := r.attrs(o, lines[1].ast.Node)
+			for _, l := range lines {
+				if l.ast.Func != nil {
+					r.funcs[strconv.Quote(l.ast.Func.Name[1:])] = &ir.Func{Name: l.ast.Func.Name[1:]}
+				}
+			}
+			r.cur = lines[len(lines)-3] // before return and the brace
+			again, ok := r.attrs(o, r.cur.ast.Node)
 			require.True(t, ok, "%s\n%v", once, p.errs)
 			require.Equal(t, Attrs(n.Attr), Attrs(again), once)
 		}
@@ -94,6 +100,11 @@ func randomValue(rng *rand.Rand, v reflect.Value, common tensor.Type) {
 		return
 	case tensor.Type:
 		v.Set(reflect.ValueOf(randomType(rng)))
+		return
+	case *ir.Func:
+		f := &ir.Func{Name: fmt.Sprint("f", rng.Uint32())}
+		f.Results = []*ir.Value{f.AddParam("x", common)}
+		v.Set(reflect.ValueOf(f))
 		return
 	case *tensor.Tensor:
 		typ := common

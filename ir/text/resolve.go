@@ -22,12 +22,15 @@ type resolver struct {
 	m      *ir.Module
 	locs   map[string]*diag.Loc // by text, such as "#1"
 	syms   map[string]*ir.Value // weights by key with the @; nil: broken
-	values map[string]*ir.Value // parameters and results by key with the %; nil: broken
-	cur    parsed               // the line in work, where errors are
-	state  int                  // where the line stands
+	values map[string]*ir.Value // the function's parameters and results by key with the %; nil: broken
+	funcs  map[string]*ir.Func  // by key; nil: broken
+	called map[*ir.Func]bool
+	roots  *[]Function // of a library: functions with operators' names, which nothing calls; nil: a module
+	cur    parsed      // the line in work, where errors are
+	state  int    // where the line stands
 }
 
-// Places of a line relative to the function.
+// Places of a line relative to the functions.
 const (
 	before = iota
 	inside
@@ -36,7 +39,8 @@ const (
 )
 
 func newResolver(p *parser) *resolver {
-	return &resolver{parser: p, m: &ir.Module{}, locs: make(map[string]*diag.Loc), syms: make(map[string]*ir.Value), values: make(map[string]*ir.Value)}
+	return &resolver{parser: p, m: &ir.Module{}, locs: make(map[string]*diag.Loc), syms: make(map[string]*ir.Value), values: make(map[string]*ir.Value),
+		funcs: make(map[string]*ir.Func), called: make(map[*ir.Func]bool)}
 }
 
 // module reads the table of locations first, since it stands at the end, then all other lines in order.
@@ -70,6 +74,14 @@ func (r *resolver) module(lines []parsed) *ir.Module {
 	if r.state != after && len(r.errs) == 0 {
 		r.errorf(r.cur, lexer.Position{}, "text/end", "the text ends %s", [...]string{"without a function", "inside the function, wanted return", "inside the function, wanted }"}[r.state])
 	}
+	for _, l := range lines {
+		if r.cur = l; l.ast == nil || l.ast.Func == nil || len(r.errs) > 0 || r.isRoot(l.ast.Func) {
+			continue
+		}
+		if f := r.funcs[r.key(l.ast.Func.Pos, l.ast.Func.Name[1:])]; f != r.m.Func && !r.called[f] {
+			r.errorf(l, l.ast.Func.Pos, "text/unused", "function %s is never called, wanted it used or left out; the last function is the entry", l.ast.Func.Name)
+		}
+	}
 	return r.m
 }
 
@@ -78,7 +90,7 @@ func (r *resolver) in(want int, at lexer.Position) bool {
 	if r.state == want {
 		return true
 	}
-	where := [...]string{"before the function", "inside the function, before its return", "after the return", "after the function"}
+	where := [...]string{"before the first function", "inside a function, before its return", "after the return", "after a function"}
 	r.errorf(r.cur, at, "text/place", "statement %s, wanted it %s", where[r.state], where[want])
 	return false
 }
@@ -96,6 +108,10 @@ func (r *resolver) broken(text string) {
 	switch firstWord.FindString(text) {
 	case "func":
 		values, r.state, r.m.Func = text, inside, &ir.Func{}
+		clear(r.values)
+		if s := anyName.FindString(text); s != "" {
+			r.funcs[r.key(lexer.Position{}, s[1:])] = nil
+		}
 	case "return":
 		r.state = max(r.state, returned)
 	case "state", "weight", "buffer", "constant":
@@ -184,14 +200,24 @@ func (r *resolver) source(s *source, t tensor.Type) weight.Expr {
 	return nil
 }
 
-// function makes the function and its parameters. A module has one.
+// function makes a function and its parameters. The last one is the entry; values of the one before are out of sight.
 func (r *resolver) function(d *funcDecl) {
-	if !r.in(before, d.Pos) {
+	if r.state != after && !r.in(before, d.Pos) {
 		return
 	}
 	r.state = inside
 	f := &ir.Func{Name: r.ident(d.Pos, d.Name[1:])}
 	r.m.Func = f
+	clear(r.values)
+	key := r.key(d.Pos, d.Name[1:])
+	if r.isRoot(d) {
+		*r.roots = append(*r.roots, Function{f, &diag.Loc{File: r.file, Line: r.cur.num, Source: clip(r.cur.text)}})
+		key = ""
+	}
+	if _, twice := r.funcs[key]; twice {
+		r.errorf(r.cur, d.Pos, "text/name", "function %s is defined twice", d.Name)
+	}
+	r.funcs[key] = f
 	for _, p := range d.Params {
 		t, ok := r.typ(p.Type)
 		v := f.AddParam(r.ident(p.Pos, p.Name[1:]), t)

@@ -77,6 +77,21 @@ func (r *resolver) value(dst reflect.Value, x *value, what string) bool {
 		t, ok := r.typ(x.Type)
 		dst.Set(reflect.ValueOf(t))
 		return ok
+	case funcType:
+		if x.Sym == nil {
+			return wrong()
+		}
+		f, found := r.funcs[r.key(x.Pos, (*x.Sym)[1:])]
+		if !found || f != nil && f == r.m.Func {
+			r.errorf(r.cur, x.Pos, "text/name", "%s: function %s is not defined above", what, *x.Sym)
+			return false
+		}
+		if f == nil {
+			return false
+		}
+		r.called[f] = true
+		dst.Set(reflect.ValueOf(f))
+		return true
 	case tensorType:
 		if x.Type == nil || x.Lit == nil {
 			return wrong()
@@ -157,6 +172,8 @@ func (x *value) describe() string {
 		return "the string " + clip(*x.Str)
 	case x.Num != nil:
 		return clip(*x.Num)
+	case x.Sym != nil:
+		return "the function " + clip(*x.Sym)
 	case x.Word != nil:
 		return clip(*x.Word)
 	}

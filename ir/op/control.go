@@ -1,0 +1,64 @@
+package op
+
+import (
+	"fmt"
+
+	"tpuc/ir"
+	"tpuc/ir/tensor"
+)
+
+// Helpers of operators that call functions.
+
+// checkFunc reports as check id what keeps f, called as what, from taking arguments of the types in, and as check id+1 results other than
+// out, where out is not nil.
+func checkFunc(id int, what string, f *ir.Func, in, out []tensor.Type) error {
+	switch {
+	case f == nil:
+		return fail(id, "no function %s", what)
+	case !equalTypes(f.ParamTypes(), in):
+		return fail(id, "%s takes %s, wanted %s", what, typeList(f.ParamTypes()), typeList(in))
+	case out != nil && !equalTypes(f.ResultTypes(), out):
+		return fail(id+1, "%s gives %s, wanted %s", what, typeList(f.ResultTypes()), typeList(out))
+	}
+	return nil
+}
+
+func equalTypes(a, b []tensor.Type) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !a[i].Equal(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// typeList is such as "(f32[2], i64[])".
+func typeList(ts []tensor.Type) string {
+	s := "("
+	for i, t := range ts {
+		if i > 0 {
+			s += ", "
+		}
+		s += t.String()
+	}
+	return s + ")"
+}
+
+// funcCost is the work of one call of f.
+func funcCost(f *ir.Func) (flops int64) {
+	for _, n := range f.Body {
+		flops += ir.CostOf(n).Flops
+	}
+	return flops
+}
+
+// truth reads a bool scalar.
+func truth(x *tensor.Tensor) bool { return x.Data[0] != 0 }
+
+// maxSteps bounds the steps of a loop in the evaluator, which would not end where the loop does not.
+const maxSteps = 1 << 20
+
+func stepLimit() error { return fmt.Errorf("more than %d steps, wanted a loop that ends", maxSteps) }
