@@ -25,8 +25,8 @@ var mayImport = map[string]string{
 	"ir/text":   "ir ir/op ir/tensor ir/diag ir/weight",
 	"ir/eval":   "ir ir/tensor ir/diag",
 
-	"frontend/pt2":     "ir ir/op ir/tensor ir/weight ir/diag frontend/weights internal/compare",
-	"frontend/weights": "frontend/weights/pickle ir/tensor ir/weight ir/diag internal/atomicfile internal/mmap",
+	"frontend/pt2":     "ir ir/op ir/tensor ir/weight ir/diag frontend/weights internal/compare internal/jsonerr",
+	"frontend/weights": "frontend/weights/pickle ir/tensor ir/weight ir/diag internal/atomicfile internal/jsonerr internal/mmap",
 
 	"frontend/weights/pickle": "ir/tensor",
 
@@ -37,13 +37,14 @@ var mayImport = map[string]string{
 	"tpu/pjrt":     "",
 	"tpu/plugin":   "",
 	"tpu":          "tpu/pjrt tpu/plugin tpu/chip ir/diag ir/tensor",
-	"tpu/artifact": "ir/tensor ir/weight tpu/chip ir/diag internal/atomicfile internal/mmap",
+	"tpu/artifact": "ir/tensor ir/weight tpu/chip ir/diag internal/atomicfile internal/jsonerr internal/mmap",
 	"tpu/runtime":  "tpu/pjrt tpu/plugin tpu/artifact frontend/weights ir/weight ir/tensor ir/diag",
 
 	".":        "*",
 	"cmd/tpuc": ". ir ir/op ir/text ir/eval ir/tensor ir/diag passes tpu tpu/chip tpu/plugin tpu/artifact tpu/runtime frontend/weights internal/compare internal/atomicfile internal/reduce",
 
 	"internal/atomicfile": "",
+	"internal/jsonerr":    "",
 	"internal/mmap":       "",
 	"internal/compare":    "ir/tensor",
 	"internal/reduce":     "ir ir/text",
@@ -52,7 +53,7 @@ var mayImport = map[string]string{
 
 // runtimeMayReach are the packages outside tpu/ that a server links with tpu/runtime: no pass, no lowering, and of the front ends the
 // weights alone.
-var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/mmap"}
+var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/jsonerr", "internal/mmap"}
 
 // forTests are packages that only test files import.
 var forTests = []string{"internal/golden"}

@@ -3,6 +3,7 @@ package pt2
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"tpuc/frontend/weights"
 	"tpuc/ir"
@@ -28,14 +29,25 @@ type ruleError struct {
 
 func (e *ruleError) Error() string { return e.msg }
 
+// maxMessage bounds a message in bytes: it may quote a list of the archive.
+const maxMessage = 800
+
+func message(format string, args ...any) string {
+	s := fmt.Sprintf(format, args...)
+	if len(s) > maxMessage {
+		return strings.ToValidUTF8(s[:maxMessage], "") + "..."
+	}
+	return s
+}
+
 // failf ends the rule: the archive is at fault.
 func (c *call) failf(format string, args ...any) {
-	panic(&ruleError{msg: fmt.Sprintf(format, args...)})
+	panic(&ruleError{msg: message(format, args...)})
 }
 
 // unsupported ends the rule: a form of the operator that has no rule.
 func (c *call) unsupported(format string, args ...any) {
-	panic(&ruleError{unsupported: true, msg: fmt.Sprintf(format, args...)})
+	panic(&ruleError{unsupported: true, msg: message(format, args...)})
 }
 
 // arg is an argument by its schema name. Names are as in the schema, and "" matches nothing.

@@ -120,14 +120,14 @@ func (im *importer) node(n *node) (err error) {
 			if e.unsupported {
 				im.lacking.add(c, e.msg)
 			} else {
-				im.errs.Addf(loc, "pt2/node", "%s (%%%s): %s", n.Target, c.result(), e.msg)
+				im.errs.Addf(loc, "pt2/node", "%s (%%%s): %s", clip(n.Target), c.result(), e.msg)
 			}
 		case *ir.ShapeError:
 			if c.complex() {
 				im.lacking.add(c, "complex tensors")
 				break
 			}
-			im.errs.Add(e.Diag(loc).Note("imported from %s (%%%s)", n.Target, c.result()))
+			im.errs.Add(e.Diag(loc).Note("imported from %s (%%%s)", clip(n.Target), c.result()))
 		default:
 			err = &diag.Bug{Pass: "import", Node: im.describe(c), Cause: r, Stack: string(debug.Stack())}
 		}
@@ -196,7 +196,7 @@ func (c *call) complex() bool {
 
 // describe is a node for a report of a fault of this package.
 func (im *importer) describe(c *call) string {
-	return fmt.Sprintf("%s (%%%s) at %s", c.node.Target, c.result(), c.b.Loc)
+	return fmt.Sprintf("%s (%%%s) at %s", clip(c.node.Target), c.result(), c.b.Loc)
 }
 
 // opName strips the namespace of ATen's operators.
@@ -249,7 +249,7 @@ func (im *importer) bindResults(c *call, results []*ref) {
 				c.unsupported("complex tensors")
 			}
 			// A rule that is wrong looks the same; for the user it is the archive and tpuc that disagree.
-			im.errs.Addf(c.b.Loc, "pt2/type", "%s (%%%s): result %d is %s by the operator's rule, the archive says %s", c.node.Target, clip(name), i, r.typ, want).
+			im.errs.Addf(c.b.Loc, "pt2/type", "%s (%%%s): result %d is %s by the operator's rule, the archive says %s", clip(c.node.Target), clip(name), i, r.typ, want).
 				Note("the archive is damaged, or tpuc reads this operator wrongly: if torch.export.load and a call of the model work, please report it")
 			im.spoil(c.node)
 			return
@@ -267,6 +267,9 @@ func (im *importer) typeOf(meta *tensorMeta) (tensor.Type, []int64, error) {
 	d, err := weights.TorchDType(meta.DType)
 	if err != nil {
 		return tensor.Type{}, nil, err
+	}
+	if len(meta.Sizes) > tensor.MaxRank {
+		return tensor.Type{}, nil, fmt.Errorf("%d dimensions, wanted at most %d", len(meta.Sizes), tensor.MaxRank)
 	}
 	t := tensor.Type{DType: d, Dims: make([]int64, len(meta.Sizes))}
 	for i, s := range meta.Sizes {

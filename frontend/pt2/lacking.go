@@ -37,7 +37,7 @@ func (l *lacking) add(c *call, reason string) {
 		if l.byKey == nil {
 			l.byKey = make(map[string]*lack)
 		}
-		e = &lack{target: c.node.Target, reason: reason, loc: loc, types: c.signature()}
+		e = &lack{target: clip(c.node.Target), reason: reason, loc: loc, types: c.signature()}
 		l.byKey[key] = e
 		l.entries = append(l.entries, e)
 	} else if len(e.places) < maxPlaces && loc.Layer != "" && loc.Layer != e.loc.Layer && !slices.Contains(e.places, loc.Layer) {

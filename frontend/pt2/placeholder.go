@@ -1,6 +1,7 @@
 package pt2
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -153,7 +154,13 @@ func (im *importer) stored(fqn string, class ir.Class) (weights.Stored, *diag.Er
 		return s, diag.Errorf(nil, "pt2/weight", "the graph reads tensor %q, which the archive does not hold", clip(fqn))
 	}
 	if s.Err != nil {
-		return s, diag.Errorf(nil, "pt2/weight", "tensor %q: %v", clip(fqn), s.Err)
+		var d *diag.Error
+		if !errors.As(s.Err, &d) {
+			return s, diag.Errorf(nil, "pt2/weight", "tensor %q: %v", clip(fqn), s.Err)
+		}
+		e := *d
+		e.Msg = strings.TrimPrefix(d.Msg, im.p.archive.Label()+": ") // the list is below the file's name already
+		return s, &e
 	}
 	return s, nil
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"tpuc/frontend/weights"
+	"tpuc/internal/jsonerr"
 	"tpuc/ir/diag"
 )
 
@@ -80,7 +81,7 @@ func (p *Program) decode(data []byte) error {
 	}
 	if err := json.Unmarshal(data, &p.ep); err != nil {
 		if json.Unmarshal(data, &head) != nil || head.SchemaVersion == nil || knownSchema(*head.SchemaVersion) {
-			return fmt.Errorf("%s is not a graph of torch.export: %w", p.archive.Graph(), err)
+			return fmt.Errorf("%s is not a graph of torch.export: %w", p.archive.Graph(), jsonerr.Describe(err))
 		}
 		p.ep.SchemaVersion = *head.SchemaVersion
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tpuc/internal/jsonerr"
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
 )
@@ -183,7 +184,7 @@ func readIndexFile(path string) (map[string]string, error) {
 		WeightMap json.RawMessage `json:"weight_map"`
 	}
 	if err := json.Unmarshal(data, &top); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, jsonError(err))
+		return nil, fmt.Errorf("%s: %w", path, jsonerr.Describe(err))
 	}
 	if len(top.WeightMap) == 0 {
 		return nil, fmt.Errorf("%s: no weight_map, wanted the index of a checkpoint", path)
@@ -193,7 +194,7 @@ func readIndexFile(path string) (map[string]string, error) {
 	err = eachField(top.WeightMap, func(name string, raw json.RawMessage) error {
 		var file string
 		if err := json.Unmarshal(raw, &file); err != nil {
-			return fmt.Errorf("tensor %q: %w", name, jsonError(err))
+			return fmt.Errorf("tensor %q: %w", name, jsonerr.Describe(err))
 		}
 		if file == "" || file == "." || file == ".." || strings.ContainsAny(file, `/\`) {
 			errs.Addf(nil, "checkpoint/index", "%s: tensor %q is in file %q, wanted a file beside the index", path, name, file)

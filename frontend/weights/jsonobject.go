@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"tpuc/internal/jsonerr"
 )
 
 // eachField calls visit for every member of the JSON object in data, in order. A repeated name calls repeated instead, so that
@@ -13,7 +15,7 @@ func eachField(data []byte, visit func(name string, value json.RawMessage) error
 	dec := json.NewDecoder(bytes.NewReader(data))
 	tok, err := dec.Token()
 	if err != nil {
-		return jsonError(err)
+		return jsonerr.Describe(err)
 	}
 	if tok != json.Delim('{') {
 		return fmt.Errorf("JSON starts with %v, wanted an object", tok)
@@ -22,7 +24,7 @@ func eachField(data []byte, visit func(name string, value json.RawMessage) error
 	for dec.More() {
 		tok, err := dec.Token()
 		if err != nil {
-			return jsonError(err)
+			return jsonerr.Describe(err)
 		}
 		name, ok := tok.(string)
 		if !ok {
@@ -30,7 +32,7 @@ func eachField(data []byte, visit func(name string, value json.RawMessage) error
 		}
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
-			return jsonError(err)
+			return jsonerr.Describe(err)
 		}
 		if seen[name] {
 			repeated(name)
@@ -42,18 +44,10 @@ func eachField(data []byte, visit func(name string, value json.RawMessage) error
 		}
 	}
 	if _, err := dec.Token(); err != nil {
-		return jsonError(err)
+		return jsonerr.Describe(err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return fmt.Errorf("JSON goes on after its object")
 	}
 	return nil
-}
-
-// jsonError says "cut short" where the decoder says EOF.
-func jsonError(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF || err.Error() == "unexpected end of JSON input" {
-		return fmt.Errorf("JSON is cut short")
-	}
-	return fmt.Errorf("bad JSON: %w", err)
 }

@@ -198,8 +198,8 @@ func (p *literal) ints() []int64 {
 		}
 		p.rest = p.rest[n:]
 		p.accept("L")
-		if out = append(out, v); len(out) > maxRank {
-			p.err = fmt.Errorf("more than %d dimensions", maxRank)
+		if out = append(out, v); len(out) > tensor.MaxRank {
+			p.err = fmt.Errorf("more than %d dimensions", tensor.MaxRank)
 			return nil
 		}
 		if !p.peek(")") {

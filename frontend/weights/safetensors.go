@@ -185,8 +185,8 @@ func (s *Safetensors) readEntry(name string, raw json.RawMessage, size int64) (s
 		return fail("safetensors/entry", "field %q is there twice", repeated[0])
 	case len(unknown) > 0:
 		return fail("safetensors/entry", "field %q, wanted dtype, shape and data_offsets only", unknown[0])
-	case len(shape) > maxRank:
-		return fail("safetensors/entry", "%d dimensions, wanted at most %d", len(shape), maxRank)
+	case len(shape) > tensor.MaxRank:
+		return fail("safetensors/entry", "%d dimensions, wanted at most %d", len(shape), tensor.MaxRank)
 	case len(offsets) != 2:
 		return fail("safetensors/offsets", "%d data_offsets, wanted a begin and an end", len(offsets))
 	case offsets[0] > offsets[1]:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"tpuc/internal/jsonerr"
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
 )
@@ -171,9 +172,6 @@ var torchLayouts = map[int]string{0: "unknown", 1: "sparse_coo", 2: "sparse_csr"
 
 const layoutStrided = 7
 
-// maxRank is torch's own limit of dimensions; it holds for every container here.
-const maxRank = 64
-
 // payload is an entry of *_config.json (schema.py PayloadMeta).
 type payload struct {
 	PathName   string      `json:"path_name"`
@@ -209,14 +207,14 @@ func (a *Archive) readIndex(section string) error {
 		Config json.RawMessage `json:"config"`
 	}
 	if err := json.Unmarshal(data, &top); err != nil {
-		return fmt.Errorf("entry %q: %w", name, jsonError(err))
+		return fmt.Errorf("entry %q: %w", name, jsonerr.Describe(err))
 	}
 	var twice []string
 	err = eachField(top.Config, func(fqn string, raw json.RawMessage) error {
 		var p payload
 		s := Stored{Name: fqn, Section: section}
 		if err := json.Unmarshal(raw, &p); err != nil {
-			return fmt.Errorf("tensor %q: %w", fqn, jsonError(err))
+			return fmt.Errorf("tensor %q: %w", fqn, jsonerr.Describe(err))
 		}
 		s.IsParam = p.IsParam
 		if err := a.describe(&s, p); err != nil {
@@ -252,8 +250,8 @@ func (a *Archive) describe(s *Stored, p payload) *diag.Error {
 	if err != nil {
 		return fail("pt2/dtype", "%v", err).Note("convert the tensor before the export")
 	}
-	if len(m.Sizes) > maxRank {
-		return fail("pt2/view", "%d dimensions, wanted at most %d", len(m.Sizes), maxRank)
+	if len(m.Sizes) > tensor.MaxRank {
+		return fail("pt2/view", "%d dimensions, wanted at most %d", len(m.Sizes), tensor.MaxRank)
 	}
 	ok := m.Offset.Int != nil && len(m.Sizes) == len(m.Strides)
 	s.Type.DType = dtype

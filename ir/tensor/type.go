@@ -17,10 +17,16 @@ type Type struct {
 // Make is a Type from its parts.
 func Make(d DType, dims ...int64) Type { return Type{d, dims} }
 
-// Check refuses an invalid element type, negative extents and shapes whose bytes overflow an int64.
+// MaxRank is the limit of dimensions, which is torch's.
+const MaxRank = 64
+
+// Check refuses an invalid element type, more than MaxRank dimensions, negative extents and shapes whose bytes overflow an int64.
 func (t Type) Check() error {
 	if t.DType == Invalid || t.DType >= numDTypes {
 		return fmt.Errorf("invalid dtype")
+	}
+	if len(t.Dims) > MaxRank {
+		return fmt.Errorf("%d dimensions, wanted at most %d", len(t.Dims), MaxRank)
 	}
 	n := int64(t.DType.Size())
 	for i, d := range t.Dims {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 
+	"tpuc/internal/jsonerr"
 	"tpuc/internal/mmap"
 	"tpuc/ir/tensor"
 )
@@ -147,7 +148,7 @@ func (a *Artifact) read() error {
 		Tpuc   string  `json:"tpuc"`
 	}
 	if err := json.Unmarshal(manifest, &head); err != nil {
-		return fmt.Errorf("%s: %w", ManifestSection, err)
+		return fmt.Errorf("%s: %w", ManifestSection, jsonerr.Describe(err))
 	}
 	if head.Format == nil {
 		return fmt.Errorf("%s has no format version, wanted %q", ManifestSection, Format)
@@ -265,7 +266,7 @@ func strict(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return err
+		return jsonerr.Describe(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("JSON goes on after its value")
