@@ -3,6 +3,8 @@ package text
 import (
 	"strings"
 
+	"github.com/alecthomas/participle/v2/lexer"
+
 	"tpuc/ir"
 	"tpuc/ir/diag"
 )
@@ -28,7 +30,7 @@ func ParseLibrary(name, src string) ([]Function, error) {
 	r.module(lines)
 	for _, l := range lines {
 		if l.ast != nil && (l.ast.Weight != nil || l.ast.Mesh != nil) {
-			p.errorf(l, l.start(), "text/library", "a weight or mesh in a library, wanted functions: give the tensor to the operator as an argument, or write it as a constant")
+			p.errorf(l, lexer.Position{Column: 1}, "text/library", "a weight or mesh in a library, wanted functions: give the tensor to the operator as an argument, or write it as a constant")
 		}
 	}
 	for _, f := range roots {

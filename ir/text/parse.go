@@ -29,13 +29,7 @@ const (
 // shape rule's are among them. Parse never panics.
 func Parse(name, src string) (*ir.Module, error) {
 	p := &parser{file: name}
-	switch {
-	case len(src) > maxSource:
-		p.errs.Addf(&diag.Loc{File: name}, "text/size", "%d bytes, wanted at most %d", len(src), maxSource)
-	case !utf8.ValidString(src):
-		p.errs.Addf(&diag.Loc{File: name, Line: 1 + strings.Count(src[:invalidAt(src)], "\n")}, "text/utf8", "bytes that are no UTF-8, wanted text")
-	}
-	if len(p.errs) > 0 {
+	if !p.accept(src) {
 		return nil, p.errs.Err()
 	}
 	lines := p.lines(src)
@@ -50,6 +44,17 @@ func Parse(name, src string) (*ir.Module, error) {
 		return nil, p.errs.Err()
 	}
 	return m, nil
+}
+
+// accept refuses what is not looked into at all.
+func (p *parser) accept(src string) bool {
+	switch {
+	case len(src) > maxSource:
+		p.errs.Addf(&diag.Loc{File: p.file}, "text/size", "%d bytes, wanted at most %d", len(src), maxSource)
+	case !utf8.ValidString(src):
+		p.errs.Addf(&diag.Loc{File: p.file, Line: 1 + strings.Count(src[:invalidAt(src)], "\n")}, "text/utf8", "bytes that are no UTF-8, wanted text")
+	}
+	return len(p.errs) == 0
 }
 
 // parser holds what locates and collects errors.

@@ -27,7 +27,7 @@ type resolver struct {
 	called map[*ir.Func]bool
 	roots  *[]Function // of a library: functions with operators' names, which nothing calls; nil: a module
 	cur    parsed      // the line in work, where errors are
-	state  int    // where the line stands
+	state  int         // where the line stands
 }
 
 // Places of a line relative to the functions.
@@ -212,12 +212,12 @@ func (r *resolver) function(d *funcDecl) {
 	key := r.key(d.Pos, d.Name[1:])
 	if r.isRoot(d) {
 		*r.roots = append(*r.roots, Function{f, &diag.Loc{File: r.file, Line: r.cur.num, Source: clip(r.cur.text)}})
-		key = ""
+	} else {
+		if _, twice := r.funcs[key]; twice {
+			r.errorf(r.cur, d.Pos, "text/name", "function %s is defined twice", d.Name)
+		}
+		r.funcs[key] = f
 	}
-	if _, twice := r.funcs[key]; twice {
-		r.errorf(r.cur, d.Pos, "text/name", "function %s is defined twice", d.Name)
-	}
-	r.funcs[key] = f
 	for _, p := range d.Params {
 		t, ok := r.typ(p.Type)
 		v := f.AddParam(r.ident(p.Pos, p.Name[1:]), t)
