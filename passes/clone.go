@@ -6,7 +6,7 @@ import (
 	"tpuc/ir"
 )
 
-// clone copies everything that a pass may change. Attributes, types, locations and weight contents are never changed and are shared.
+// clone copies everything that a pass may change. Attributes but for functions, types, locations and weight contents are never changed and are shared.
 func clone(m *ir.Module) *ir.Module {
 	out := &ir.Module{Mesh: m.Mesh}
 	values := make(map[*ir.Value]*ir.Value)
@@ -21,13 +21,23 @@ func clone(m *ir.Module) *ir.Module {
 		c.Value.Weight = &c
 		out.Weights = append(out.Weights, &c)
 	}
-	f := &ir.Func{Name: m.Func.Name}
-	out.Func = f
-	for _, p := range m.Func.Params {
-		f.Params = append(f.Params, copyValue(p))
+	funcs := make(map[*ir.Func]*ir.Func)
+	for _, f := range m.Functions() { // callees first
+		out.Func = cloneFunc(f, values, copyValue, funcs)
+		funcs[f] = out.Func
 	}
-	for _, n := range m.Func.Body {
+	return out
+}
+
+// cloneFunc copies f. values maps the module's weights and gets f's values; funcs maps the functions that f calls.
+func cloneFunc(f *ir.Func, values map[*ir.Value]*ir.Value, copyValue func(*ir.Value) *ir.Value, funcs map[*ir.Func]*ir.Func) *ir.Func {
+	out := &ir.Func{Name: f.Name}
+	for _, p := range f.Params {
+		out.Params = append(out.Params, copyValue(p))
+	}
+	for _, n := range f.Body {
 		c := *n
+		c.MapFuncs(func(g *ir.Func) *ir.Func { return funcs[g] })
 		c.Args = slices.Clone(n.Args)
 		for i, a := range c.Args {
 			c.Args[i] = values[a]
@@ -37,13 +47,13 @@ func clone(m *ir.Module) *ir.Module {
 			c.Outs[i] = copyValue(o)
 			c.Outs[i].Def = &c
 		}
-		f.Body = append(f.Body, &c)
+		out.Body = append(out.Body, &c)
 	}
-	for _, r := range m.Func.Results {
-		f.Results = append(f.Results, values[r])
+	for _, r := range f.Results {
+		out.Results = append(out.Results, values[r])
 	}
-	for _, u := range m.Func.Updates {
-		f.Updates = append(f.Updates, ir.Update{Target: values[u.Target], New: values[u.New]})
+	for _, u := range f.Updates {
+		out.Updates = append(out.Updates, ir.Update{Target: values[u.Target], New: values[u.New]})
 	}
 	return out
 }

@@ -2,23 +2,31 @@ package passes
 
 import "tpuc/ir"
 
-// dce removes what no result and no update needs. Parameters stay: they are the program's signature.
+// dce removes what no result and no update needs. Parameters stay: they are the program's signature. Functions that are no longer called
+// are gone with the nodes that named them.
 var dce = Pass{
 	Name: "dce", Doc: "Removes nodes and weights that nothing uses.",
 	Run: func(c *Context, m *ir.Module) error {
-		for range sweep(m.Func) {
+		removed := sweep(m.Func)
+		functions := m.Functions() // without those that only dead nodes named
+		for _, f := range functions[:len(functions)-1] {
+			removed += sweep(f)
+		}
+		for range removed {
 			c.Hit("node")
 		}
 		used := make(map[*ir.Value]bool)
-		for _, n := range m.Func.Body {
-			for _, a := range n.Args {
-				used[a] = true
+		for _, f := range m.Functions() {
+			for _, n := range f.Body {
+				for _, a := range n.Args {
+					used[a] = true
+				}
 			}
+			for _, u := range f.Updates {
+				used[u.Target] = true
+			}
+			f.Roots(func(v **ir.Value) { used[*v] = true })
 		}
-		for _, u := range m.Func.Updates {
-			used[u.Target] = true
-		}
-		m.Func.Roots(func(v **ir.Value) { used[*v] = true })
 		kept := m.Weights[:0]
 		for _, w := range m.Weights {
 			if used[w.Value] {

@@ -15,21 +15,24 @@ var expand = Pass{
 	Leaves:   Expanded,
 	Run: func(c *Context, m *ir.Module) error {
 		for range maxRounds {
-			changed := m.Func.Rewrite(func(b *ir.Builder, n *ir.Node) []*ir.Value {
-				if !n.Op.Composite() {
-					return nil
-				}
-				c.At(n)
-				c.Hit(n.Op.Name)
-				start := len(b.Body)
-				out := n.Op.Decompose(b, n, n.Attr)
-				for i, o := range n.Outs {
-					if v := out[i]; o.Sharding != nil && v.Sharding == nil && slices.Contains(b.Body[start:], v.Def) {
-						v.Sharding = o.Sharding
+			changed := false
+			for _, f := range m.Functions() {
+				changed = f.Rewrite(func(b *ir.Builder, n *ir.Node) []*ir.Value {
+					if !n.Op.Composite() {
+						return nil
 					}
-				}
-				return out
-			})
+					c.At(n)
+					c.Hit(n.Op.Name)
+					start := len(b.Body)
+					out := n.Op.Decompose(b, n, n.Attr)
+					for i, o := range n.Outs {
+						if v := out[i]; o.Sharding != nil && v.Sharding == nil && slices.Contains(b.Body[start:], v.Def) {
+							v.Sharding = o.Sharding
+						}
+					}
+					return out
+				}) || changed
+			}
 			if !changed {
 				return nil
 			}

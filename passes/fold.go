@@ -31,7 +31,9 @@ var fold = Pass{
 				f.known[w.Value] = known{w.Data, w.Data.Bytes()}
 			}
 		}
-		m.Func.Rewrite(f.node)
+		for _, g := range m.Functions() {
+			g.Rewrite(f.node)
+		}
 		return nil
 	},
 }

@@ -14,23 +14,30 @@ var guard = Pass{
 	Required: true,
 	After:    []string{"expand"}, // composites hide what reads what
 	Run: func(c *Context, m *ir.Module) error {
-		read := make(map[*ir.Value]int) // reads by nodes so far
-		var body []*ir.Node
-		for _, n := range m.Func.Body {
-			if op.DynamicUpdateSlice.Is(n) && readBefore(n.Args[0], read) && !op.Barrier.Is(n.Args[1].Def) {
-				b := &ir.Builder{Loc: n.Loc}
-				n.Args[1] = op.Barrier.Make(b, n.Args[1])
-				body = append(body, b.Body...)
-				c.Hit("update")
-			}
-			for _, a := range n.Args {
-				read[a]++
-			}
-			body = append(body, n)
+		for _, f := range m.Functions() {
+			guardUpdates(c, f)
 		}
-		m.Func.Body = body
 		return nil
 	},
+}
+
+// guardUpdates is guard within f.
+func guardUpdates(c *Context, f *ir.Func) {
+	read := make(map[*ir.Value]int) // reads by nodes so far
+	var body []*ir.Node
+	for _, n := range f.Body {
+		if op.DynamicUpdateSlice.Is(n) && readBefore(n.Args[0], read) && !op.Barrier.Is(n.Args[1].Def) {
+			b := &ir.Builder{Loc: n.Loc}
+			n.Args[1] = op.Barrier.Make(b, n.Args[1])
+			body = append(body, b.Body...)
+			c.Hit("update")
+		}
+		for _, a := range n.Args {
+			read[a]++
+		}
+		body = append(body, n)
+	}
+	f.Body = body
 }
 
 // readBefore reports whether something other than the reshapes that lead to x has read x or what x is a reshape of.

@@ -37,7 +37,7 @@ type Report struct {
 // Stats is the deterministic part of a report on one pass.
 type Stats struct {
 	Pass    string `json:"pass"`
-	Nodes   int    `json:"nodes"`          // in the function afterwards
+	Nodes   int    `json:"nodes"`          // in all functions afterwards
 	Weights int    `json:"weights"`        // declared afterwards
 	Hits    []Hit  `json:"hits,omitempty"` // by rule name, rules without hits left out
 }
@@ -159,10 +159,12 @@ func runOne(c *Context, p Pass, m *ir.Module) (err error) {
 func verify(p Pass, m *ir.Module, s Stage) error {
 	err := ir.Verify(m)
 	if err == nil && s >= Expanded {
-		for _, n := range m.Func.Body {
-			if n.Op.Composite() {
-				err = fmt.Errorf("composite operator %s after expand, wanted primitives alone", n.Op.Name)
-				break
+		for _, f := range m.Functions() {
+			for _, n := range f.Body {
+				if n.Op.Composite() {
+					err = fmt.Errorf("composite operator %s after expand, wanted primitives alone", n.Op.Name)
+					break
+				}
 			}
 		}
 	}
@@ -174,7 +176,10 @@ func verify(p Pass, m *ir.Module, s Stage) error {
 
 // stats sorts the counts, which come out of a map.
 func (c *Context) stats(p Pass, m *ir.Module) Stats {
-	s := Stats{Pass: p.Name, Nodes: len(m.Func.Body), Weights: len(m.Weights)}
+	s := Stats{Pass: p.Name, Weights: len(m.Weights)}
+	for _, f := range m.Functions() {
+		s.Nodes += len(f.Body)
+	}
 	for _, rule := range slices.Sorted(maps.Keys(c.hits)) {
 		s.Hits = append(s.Hits, Hit{rule, c.hits[rule]})
 	}
