@@ -19,14 +19,16 @@ type span struct{ from, to int }
 
 func (s span) has(i int) bool { return s.from <= i && i < s.to }
 
-// apply makes the edited copy of m. Types, attributes and weight contents are shared.
+// apply makes the edited copy of m's entry. Types, attributes with the functions that they name, and weight contents are shared.
 func (e edit) apply(m *ir.Module) *ir.Module {
 	c := &copier{edit: e, from: m, to: &ir.Module{Func: &ir.Func{Name: m.Func.Name}}, values: make(map[*ir.Value]*ir.Value)}
-	if !e.noShardings {
+	c.noShardings = e.noShardings && len(m.Functions()) == 1
+	if !c.noShardings {
 		c.to.Mesh = m.Mesh
 	}
 	results, updates := c.roots()
 	c.live(results, updates)
+	c.calls()
 	c.weights()
 	c.params()
 	c.nodes()
@@ -46,6 +48,7 @@ type copier struct {
 	used     map[*ir.Value]bool      // old values that something live reads, and targets of updates
 	cuts     map[*ir.Node]bool
 	targets  map[*ir.Value]bool
+	shared   map[*ir.Value]bool // weights that called functions read, which stay as they are
 }
 
 // source is the old value that v is read from.
@@ -113,6 +116,27 @@ func (c *copier) live(results []*ir.Value, updates []ir.Update) {
 	}
 }
 
+// calls finds the weights that functions read.
+func (c *copier) calls() {
+	c.shared = make(map[*ir.Value]bool)
+	read := func(v *ir.Value) {
+		if v.Weight != nil {
+			c.shared[v] = true
+		}
+	}
+	for _, f := range c.from.Functions() {
+		if f == c.from.Func {
+			continue
+		}
+		for _, n := range f.Body {
+			for _, a := range n.Args {
+				read(a)
+			}
+		}
+		f.Roots(func(v **ir.Value) { read(*v) })
+	}
+}
+
 // reads reports a node with a result that is used.
 func (c *copier) reads(n *ir.Node) bool {
 	for _, o := range n.Outs {
@@ -125,7 +149,12 @@ func (c *copier) reads(n *ir.Node) bool {
 
 func (c *copier) weights() {
 	for i, w := range c.from.Weights {
-		if !c.used[w.Value] && c.dropWeights.has(i) || c.lift.has(i) && !c.targets[w.Value] {
+		if !c.shared[w.Value] && (!c.used[w.Value] && c.dropWeights.has(i) || c.lift.has(i) && !c.targets[w.Value]) {
+			continue
+		}
+		if c.shared[w.Value] {
+			c.values[w.Value] = w.Value
+			c.to.Weights = append(c.to.Weights, w)
 			continue
 		}
 		n := *w
@@ -148,7 +177,7 @@ func (c *copier) params() {
 		}
 	}
 	for i, w := range c.from.Weights {
-		if c.lift.has(i) && c.used[w.Value] && !c.targets[w.Value] {
+		if c.lift.has(i) && c.used[w.Value] && !c.targets[w.Value] && !c.shared[w.Value] {
 			add(w.Value, w.Sym)
 		}
 	}

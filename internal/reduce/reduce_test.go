@@ -203,3 +203,35 @@ func TestCommand(t *testing.T) {
 	_, err = reduce.Command{Line: exe + " {}; true"}.Fails(ctx, dir, "")
 	require.Error(t, err, "the caller's own end is an error")
 }
+
+// TestFunctions keeps the functions that a loop needs, with the weight that one of them reads.
+func TestFunctions(t *testing.T) {
+	m := parse(t, `
+weight @w = "w" : f32[2]
+weight @v = "v" : f32[2]
+func @more(%x: f32[2]) {
+  %0 = constant {value=bool[] false} : bool[]
+  return %0
+}
+func @next(%x: f32[2]) {
+  %0 = add %x, @w : f32[2]
+  return %0
+}
+func @main(%x: f32[2]) {
+  %0 = exp %x : f32[2]
+  %1 = add %0, @w : f32[2]
+  %2 = add %1, @v : f32[2]
+  %3 = while %2 {cond=@more, body=@next} : f32[2]
+  %4 = exp %3 : f32[2]
+  return %4
+}
+`)
+	small, stats, err := reduce.Module(t.Context(), m, func(_ context.Context, src string) (bool, error) {
+		return slices.ContainsFunc(parse(t, src).Func.Body, op.While.Is), nil
+	}, reduce.Options{})
+	require.NoError(t, err)
+	require.NoError(t, ir.Verify(small))
+	require.Equal(t, 1, stats.Now.Nodes)
+	require.Len(t, small.Weights, 1)
+	require.Len(t, small.Functions(), 3)
+}
