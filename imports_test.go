@@ -40,6 +40,8 @@ var mayImport = map[string]string{
 	"tpu/artifact": "ir/tensor ir/weight tpu/chip ir/diag internal/atomicfile internal/jsonerr internal/mmap",
 	"tpu/runtime":  "tpu/pjrt tpu/plugin tpu/artifact frontend/weights ir/weight ir/tensor ir/diag",
 
+	"tools/seeds": "",
+
 	".":        "*",
 	"cmd/tpuc": ". ir ir/op ir/text ir/eval ir/tensor ir/diag passes tpu tpu/chip tpu/plugin tpu/artifact tpu/runtime frontend/weights internal/compare internal/atomicfile internal/reduce",
 
@@ -49,6 +51,7 @@ var mayImport = map[string]string{
 	"internal/compare":    "ir/tensor",
 	"internal/reduce":     "ir ir/text",
 	"internal/golden":     "ir ir/eval ir/tensor", // for tests
+	"internal/seeds":      "",                     // for tests
 }
 
 // runtimeMayReach are the packages outside tpu/ that a server links with tpu/runtime: no pass, no lowering, and of the front ends the
@@ -56,7 +59,7 @@ var mayImport = map[string]string{
 var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/jsonerr", "internal/mmap"}
 
 // forTests are packages that only test files import.
-var forTests = []string{"internal/golden"}
+var forTests = []string{"internal/golden", "internal/seeds"}
 
 func TestImports(t *testing.T) {
 	imports := moduleImports(t)

@@ -111,24 +111,3 @@ func TestExprErrors(t *testing.T) {
 		require.ErrorContains(t, err, want, in)
 	}
 }
-
-func FuzzExpr(f *testing.F) {
-	for _, s := range []string{"s0", "Add(Integer(-1), Mul(Integer(2), Symbol('s77', positive=True, integer=True)))", "Pow(3,Integer(9))",
-		"Where(LessThan(s0, Integer(9)), Float('1.5', precision=53), 2)", "ModularIndexing(s0,2,3)"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		e, err := parseExpr(s)
-		if err != nil {
-			return
-		}
-		_ = e.String()
-		set := make(map[string]bool)
-		e.symbols(set)
-		bound := make(map[string]int64)
-		for name := range set {
-			bound[name] = 5
-		}
-		_, _ = e.eval(bound)
-	})
-}

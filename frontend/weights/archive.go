@@ -23,8 +23,12 @@ var (
 	zipMagic  = []byte("PK\x03\x04")
 )
 
-// maxInflated bounds what a gzipped archive may grow to on disk.
-const maxInflated = 64 << 30
+const (
+	// maxInflated bounds what a gzipped archive may grow to on disk.
+	maxInflated = 64 << 30
+	// freeInflated is the size up to which it may be any number of times as large as its compressed bytes.
+	freeInflated = 1 << 30
+)
 
 // saveAgain is what to do with archives that cannot be read.
 const saveAgain = "export and save the model again with torch 2.9 or later"
@@ -69,6 +73,11 @@ func OpenArchive(name string) (*Archive, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// ReadArchive is OpenArchive for an archive in memory, which is kept and must not change. label names it in messages.
+func ReadArchive(label string, data []byte) (*Archive, error) {
+	return readArchive(label, &mmap.File{Data: data})
 }
 
 // readArchive takes ownership of m when it succeeds.
@@ -240,12 +249,13 @@ func inflate(data []byte) (*mmap.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gzip: %w", err)
 	}
-	n, err := io.Copy(f, io.LimitReader(r, maxInflated+1))
+	limit := max(freeInflated, min(maxInflated, int64(len(data))*maxRatio))
+	n, err := io.Copy(f, io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("gzip: after %d bytes: %w", n, err)
 	}
-	if n > maxInflated {
-		return nil, fmt.Errorf("gzip: inflates to more than %d bytes: gunzip it yourself", int64(maxInflated))
+	if n > limit {
+		return nil, fmt.Errorf("gzip: %d bytes inflate to more than %d: gunzip it yourself", len(data), limit)
 	}
 	return mmap.Map(f)
 }

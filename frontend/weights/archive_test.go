@@ -164,27 +164,30 @@ func TestViewOfOtherSizes(t *testing.T) {
 	require.Equal(t, data, x.Data)
 }
 
+// hostileViews are views of a storage of 100 floats that are refused.
+var hostileViews = []struct {
+	name          string
+	dims, strides []int64
+	offset        int64
+	want          string
+}{
+	{"too long", []int64{101}, []int64{1}, 0, "reads element 100, wanted below 100"},
+	{"offset past the end", []int64{1}, []int64{1}, 100, "reads element 100"},
+	{"far offset", []int64{0}, []int64{1}, 101, "storage offset 101, wanted between 0 and 100"},
+	{"negative offset", []int64{1}, []int64{1}, -1, "storage offset -1"},
+	{"negative stride", []int64{2}, []int64{-1}, 5, "stride -1 of dimension 0"},
+	{"negative extent", []int64{-2}, []int64{1}, 0, "dimension 0 is -2"},
+	{"overflow of the stride", []int64{3}, []int64{math.MaxInt64}, 0, "overflows"},
+	{"overflow of the sum", []int64{2, 2}, []int64{math.MaxInt64, math.MaxInt64}, 0, "overflows"},
+	{"overflow of the offset", []int64{2}, []int64{math.MaxInt64 - 1}, 5, "overflows"},
+	{"overflow of the shape", []int64{1 << 40, 1 << 40}, []int64{0, 0}, 0, "more bytes than an int64 holds"},
+	{"expanded without end", []int64{1 << 40}, []int64{0}, 0, "repeats a storage of 400 bytes"},
+	{"ranks differ", []int64{1, 1}, []int64{1}, 0, "not all numbers of one rank"},
+}
+
 // Views that reach outside of their storage, or would need absurd memory, are refused when the archive is opened; the others stay readable.
 func TestHostileViews(t *testing.T) {
-	for _, tc := range []struct {
-		name          string
-		dims, strides []int64
-		offset        int64
-		want          string
-	}{
-		{"too long", []int64{101}, []int64{1}, 0, "reads element 100, wanted below 100"},
-		{"offset past the end", []int64{1}, []int64{1}, 100, "reads element 100"},
-		{"far offset", []int64{0}, []int64{1}, 101, "storage offset 101, wanted between 0 and 100"},
-		{"negative offset", []int64{1}, []int64{1}, -1, "storage offset -1"},
-		{"negative stride", []int64{2}, []int64{-1}, 5, "stride -1 of dimension 0"},
-		{"negative extent", []int64{-2}, []int64{1}, 0, "dimension 0 is -2"},
-		{"overflow of the stride", []int64{3}, []int64{math.MaxInt64}, 0, "overflows"},
-		{"overflow of the sum", []int64{2, 2}, []int64{math.MaxInt64, math.MaxInt64}, 0, "overflows"},
-		{"overflow of the offset", []int64{2}, []int64{math.MaxInt64 - 1}, 5, "overflows"},
-		{"overflow of the shape", []int64{1 << 40, 1 << 40}, []int64{0, 0}, 0, "more bytes than an int64 holds"},
-		{"expanded without end", []int64{1 << 40}, []int64{0}, 0, "repeats a storage of 400 bytes"},
-		{"ranks differ", []int64{1, 1}, []int64{1}, 0, "not all numbers of one rank"},
-	} {
+	for _, tc := range hostileViews {
 		t.Run(tc.name, func(t *testing.T) {
 			a := openArchive(t, archiveOf(`"bad": `+meta("s", 7, tc.dims, tc.strides, tc.offset)+`, "good": `+meta("s", 7, []int64{2}, []int64{1}, 0), entry{name: "s", data: f32s(100)}))
 			_, err := a.Load("bad")
@@ -267,7 +270,8 @@ func TestTied(t *testing.T) {
 	require.NotEqual(t, d0, d2)
 }
 
-func TestContainerFaults(t *testing.T) {
+// containerFaults are archives that are refused.
+func containerFaults() []containerFault {
 	good := archiveOf(`"w": `+meta("s", 7, []int64{2}, []int64{1}, 0), entry{name: "s", data: f32s(4)})
 	rooted := func(names ...string) []entry {
 		var out []entry
@@ -276,11 +280,7 @@ func TestContainerFaults(t *testing.T) {
 		}
 		return out
 	}
-	for _, tc := range []struct {
-		name    string
-		entries []entry
-		want    string
-	}{
+	return []containerFault{
 		{"entry twice", slices.Concat(good, []entry{{name: "r/data/weights/s", data: f32s(4)}}), `"r/data/weights/s" is there twice`},
 		{"two folders", slices.Concat(good, []entry{{name: "q/x"}}), `"q/x" is outside of the folder "r"`},
 		{"name twice", archiveOf(`"w": `+meta("s", 7, []int64{2}, []int64{1}, 0)+`,"w": `+meta("s", 7, []int64{1}, []int64{1}, 0), entry{name: "s", data: f32s(4)}), `["w"] are there twice`},
@@ -300,7 +300,18 @@ func TestContainerFaults(t *testing.T) {
 		{"big endian", []entry{{name: "r/models/model.json"}, {name: "r/byteorder", data: []byte("big")}}, `byteorder is "big", wanted "little"`},
 		{"later version", []entry{{name: "r/models/model.json"}, {name: "r/archive_version", data: []byte("1")}}, `archive_version is "1", wanted "0"`},
 		{"no entries", nil, "without entries"},
-	} {
+	}
+}
+
+type containerFault struct {
+	name    string
+	entries []entry
+	want    string
+}
+
+func TestContainerFaults(t *testing.T) {
+	good := archiveOf(`"w": `+meta("s", 7, []int64{2}, []int64{1}, 0), entry{name: "s", data: f32s(4)})
+	for _, tc := range containerFaults() {
 		t.Run(tc.name, func(t *testing.T) {
 			path := writeFile(t, "a.pt2", zipBytes(t, tc.entries))
 			_, err := OpenArchive(path)

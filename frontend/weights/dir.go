@@ -180,6 +180,10 @@ func readIndexFile(path string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseIndex(path, data)
+}
+
+func parseIndex(path string, data []byte) (map[string]string, error) {
 	var top struct {
 		WeightMap json.RawMessage `json:"weight_map"`
 	}
@@ -191,7 +195,7 @@ func readIndexFile(path string) (map[string]string, error) {
 	}
 	var errs diag.List
 	out := make(map[string]string)
-	err = eachField(top.WeightMap, func(name string, raw json.RawMessage) error {
+	err := eachField(top.WeightMap, func(name string, raw json.RawMessage) error {
 		var file string
 		if err := json.Unmarshal(raw, &file); err != nil {
 			return fmt.Errorf("tensor %q: %w", name, jsonerr.Describe(err))

@@ -13,8 +13,13 @@ import (
 	"tpuc/ir/tensor"
 )
 
-// maxMember bounds one array of an npz file, which is held in memory.
-const maxMember = 16 << 30
+const (
+	// maxMember bounds one array of an npz file, which is held in memory.
+	maxMember = 16 << 30
+	// freeMember is the size up to which an array may be any number of times as large as its compressed bytes: savez_compressed
+	// makes a thousandth of an array of zeros.
+	freeMember = 256 << 20
+)
 
 // NPZ is an npz file, read into memory: a zip of .npy arrays, as numpy.savez and savez_compressed write it.
 type NPZ struct {
@@ -30,7 +35,15 @@ func OpenNPZ(path string) (*NPZ, error) {
 		return nil, err
 	}
 	defer m.Close()
-	z, err := zip.NewReader(bytes.NewReader(m.Data), int64(len(m.Data)))
+	return readNPZ(path, m.Data)
+}
+
+// readNPZ reads a file's bytes, which it does not keep.
+func readNPZ(path string, data []byte) (*NPZ, error) {
+	if n := directorySize(data); n > maxDirectory {
+		return nil, fmt.Errorf("%s: a zip directory of %d bytes, wanted at most %d", path, n, maxDirectory)
+	}
+	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: wanted an npz file", path, err)
 	}
@@ -93,12 +106,15 @@ func readMember(f *zip.File) (*tensor.Tensor, error) {
 	if f.UncompressedSize64 > maxMember {
 		return nil, fmt.Errorf("%d bytes, wanted at most %d", f.UncompressedSize64, int64(maxMember))
 	}
+	if n := f.UncompressedSize64; n > freeMember && n/maxRatio > f.CompressedSize64 {
+		return nil, fmt.Errorf("it inflates from %d to %d bytes, wanted at most %d times as many: save it without compression", f.CompressedSize64, n, maxRatio)
+	}
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, maxMember+1))
+	data, err := io.ReadAll(io.LimitReader(r, int64(f.UncompressedSize64)+1))
 	if err != nil {
 		return nil, err
 	}

@@ -52,35 +52,39 @@ func TestNPY(t *testing.T) {
 	}
 }
 
+var f4 = describe("<f4", "False", "(2,)")
+
+// npyFaults are arrays that are refused.
+var npyFaults = []struct {
+	name string
+	data []byte
+	want string
+}{
+	{"no magic", []byte("0123456789"), "this is no npy array"},
+	{"empty", nil, "this is no npy array"},
+	{"version", npy(4, f4, nil), "npy version 4"},
+	{"header length", npy(2, f4, nil)[:20], "npy header length is"},
+	{"cut in the header", []byte("\x93NUMPY\x02\x00\x01\x00"), "cut short"},
+	{"short", npy(1, f4, make([]byte, 7)), "7 bytes for f32[2], wanted 8"},
+	{"long", npy(1, f4, make([]byte, 9)), "9 bytes for f32[2], wanted 8"},
+	{"big endian", npy(1, describe(">f4", "False", "(2,)"), make([]byte, 8)), "big endian"},
+	{"bfloat16", npy(1, describe("|V2", "False", "(2,)"), make([]byte, 4)), "npy has no dtype for bfloat16"},
+	{"objects", npy(1, describe("|O", "False", "(2,)"), nil), "Python objects"},
+	{"unknown", npy(1, describe("<M8[ns]", "False", "(2,)"), make([]byte, 16)), `"<M8[ns]" is not supported`},
+	{"structured", npy(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", nil), "structured dtype"},
+	{"overflow", npy(1, describe("<f8", "False", "(4294967296, 4294967296)"), nil), "more bytes than an int64"},
+	{"too large", npy(1, describe("<f4", "False", "(99999999999999999999,)"), nil), "wanted an extent"},
+	{"negative", npy(1, describe("<f4", "False", "(-1,)"), nil), "wanted an extent"},
+	{"key twice", npy(1, "{'descr': '<f4', 'descr': '<f4'}", nil), "twice"},
+	{"key missing", npy(1, "{'descr': '<f4'}", nil), "1 keys"},
+	{"other key", npy(1, "{'x': 1}", nil), `key "x"`},
+	{"more", npy(1, f4+"x", nil), `"x" after the dictionary`},
+	{"open string", npy(1, "{'descr", nil), "wanted a plain string"},
+	{"rank", npy(1, describe("<f4", "False", "("+string(bytes.Repeat([]byte("1,"), 65))+")"), nil), "more than 64 dimensions"},
+}
+
 func TestNPYFaults(t *testing.T) {
-	f4 := describe("<f4", "False", "(2,)")
-	for _, tc := range []struct {
-		name string
-		data []byte
-		want string
-	}{
-		{"no magic", []byte("0123456789"), "this is no npy array"},
-		{"empty", nil, "this is no npy array"},
-		{"version", npy(4, f4, nil), "npy version 4"},
-		{"header length", npy(2, f4, nil)[:20], "npy header length is"},
-		{"cut in the header", []byte("\x93NUMPY\x02\x00\x01\x00"), "cut short"},
-		{"short", npy(1, f4, make([]byte, 7)), "7 bytes for f32[2], wanted 8"},
-		{"long", npy(1, f4, make([]byte, 9)), "9 bytes for f32[2], wanted 8"},
-		{"big endian", npy(1, describe(">f4", "False", "(2,)"), make([]byte, 8)), "big endian"},
-		{"bfloat16", npy(1, describe("|V2", "False", "(2,)"), make([]byte, 4)), "npy has no dtype for bfloat16"},
-		{"objects", npy(1, describe("|O", "False", "(2,)"), nil), "Python objects"},
-		{"unknown", npy(1, describe("<M8[ns]", "False", "(2,)"), make([]byte, 16)), `"<M8[ns]" is not supported`},
-		{"structured", npy(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", nil), "structured dtype"},
-		{"overflow", npy(1, describe("<f8", "False", "(4294967296, 4294967296)"), nil), "more bytes than an int64"},
-		{"too large", npy(1, describe("<f4", "False", "(99999999999999999999,)"), nil), "wanted an extent"},
-		{"negative", npy(1, describe("<f4", "False", "(-1,)"), nil), "wanted an extent"},
-		{"key twice", npy(1, "{'descr': '<f4', 'descr': '<f4'}", nil), "twice"},
-		{"key missing", npy(1, "{'descr': '<f4'}", nil), "1 keys"},
-		{"other key", npy(1, "{'x': 1}", nil), `key "x"`},
-		{"more", npy(1, f4+"x", nil), `"x" after the dictionary`},
-		{"open string", npy(1, "{'descr", nil), "wanted a plain string"},
-		{"rank", npy(1, describe("<f4", "False", "("+string(bytes.Repeat([]byte("1,"), 65))+")"), nil), "more than 64 dimensions"},
-	} {
+	for _, tc := range npyFaults {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := ParseNPY(tc.data)
 			require.ErrorContains(t, err, tc.want)

@@ -82,38 +82,41 @@ func TestSafetensorsWriteRefused(t *testing.T) {
 	}
 }
 
+// safetensorsFaults are headers that are refused, with a size of the data behind them.
+var safetensorsFaults = []struct {
+	name, header string
+	size         int
+	want         []string // all of them, in one error
+}{
+	{"one name twice", `{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"a":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}`, 4,
+		[]string{`tensor "a" is in the header twice`}},
+	{"all faults at once", `{"fwd":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"over":{"dtype":"U8","shape":[4],"data_offsets":[2,6]},
+		"back":{"dtype":"U8","shape":[2],"data_offsets":[6,4]},"far":{"dtype":"U8","shape":[4],"data_offsets":[6,99]},
+		"short":{"dtype":"F32","shape":[3],"data_offsets":[0,4]},"odd":{"dtype":"F99","shape":[1],"data_offsets":[0,1]}}`, 8,
+		[]string{`tensor "over" at bytes 2 to 6 overlaps tensor "fwd"`, `tensor "back": data_offsets [6 4] go backwards`,
+			`tensor "far": data_offsets [6 99], wanted within the 8 bytes`, `tensor "short": shape [3] of F32 does not have the 4 bytes`,
+			`tensor "odd": dtype "F99", wanted one of BF16, BOOL, C64`}},
+	{"overflowing offset", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,18446744073709551615]}}`, 1, []string{`tensor "a": data_offsets [0 18446744073709551615]`}},
+	{"offset beyond 64 bits", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,18446744073709551616]}}`, 1, []string{`tensor "a"`}},
+	{"negative offset", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[-1,0]}}`, 1, []string{`tensor "a"`}},
+	{"overflowing shape", `{"a":{"dtype":"F64","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0, []string{`tensor "a"`, "more bytes than an int64"}},
+	{"shape that overflows with the dtype", `{"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}}`, 0, []string{"does not have the 0 bytes"}},
+	{"negative extent", `{"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,0]}}`, 0, []string{"dimension 0 is -1"}},
+	{"gap", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, 3, []string{`tensor "b" begins at byte 2, wanted 1`}},
+	{"gap at the start", `{"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, 3, []string{`tensor "b" begins at byte 2, wanted 0`}},
+	{"data after the last", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 2, []string{"end at byte 1, wanted 2"}},
+	{"unknown field", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}}`, 1, []string{`field "x"`}},
+	{"field twice", `{"a":{"dtype":"U8","dtype":"I8","shape":[1],"data_offsets":[0,1]}}`, 1, []string{`field "dtype" is there twice`}},
+	{"no offsets", `{"a":{"dtype":"U8","shape":[1]}}`, 1, []string{"0 data_offsets"}},
+	{"not an object", `[1]`, 0, []string{"wanted an object"}},
+	{"cut JSON", `{"a":{"dtype":"U8"`, 0, []string{"JSON is cut short"}},
+	{"JSON and more", `{} {}`, 0, []string{"goes on after its object"}},
+	{"deep", strings.Repeat(`{"a":`, 20000), 0, []string{"header: "}},
+	{"metadata", `{"__metadata__":{"a":1}}`, 0, []string{"__metadata__ is no object of strings"}},
+}
+
 func TestSafetensorsFaults(t *testing.T) {
-	for _, tc := range []struct {
-		name, header string
-		size         int
-		want         []string // all of them, in one error
-	}{
-		{"one name twice", `{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"a":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}`, 4,
-			[]string{`tensor "a" is in the header twice`}},
-		{"all faults at once", `{"fwd":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"over":{"dtype":"U8","shape":[4],"data_offsets":[2,6]},
-			"back":{"dtype":"U8","shape":[2],"data_offsets":[6,4]},"far":{"dtype":"U8","shape":[4],"data_offsets":[6,99]},
-			"short":{"dtype":"F32","shape":[3],"data_offsets":[0,4]},"odd":{"dtype":"F99","shape":[1],"data_offsets":[0,1]}}`, 8,
-			[]string{`tensor "over" at bytes 2 to 6 overlaps tensor "fwd"`, `tensor "back": data_offsets [6 4] go backwards`,
-				`tensor "far": data_offsets [6 99], wanted within the 8 bytes`, `tensor "short": shape [3] of F32 does not have the 4 bytes`,
-				`tensor "odd": dtype "F99", wanted one of BF16, BOOL, C64`}},
-		{"overflowing offset", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,18446744073709551615]}}`, 1, []string{`tensor "a": data_offsets [0 18446744073709551615]`}},
-		{"offset beyond 64 bits", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,18446744073709551616]}}`, 1, []string{`tensor "a"`}},
-		{"negative offset", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[-1,0]}}`, 1, []string{`tensor "a"`}},
-		{"overflowing shape", `{"a":{"dtype":"F64","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0, []string{`tensor "a"`, "more bytes than an int64"}},
-		{"shape that overflows with the dtype", `{"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}}`, 0, []string{"does not have the 0 bytes"}},
-		{"negative extent", `{"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,0]}}`, 0, []string{"dimension 0 is -1"}},
-		{"gap", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, 3, []string{`tensor "b" begins at byte 2, wanted 1`}},
-		{"gap at the start", `{"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, 3, []string{`tensor "b" begins at byte 2, wanted 0`}},
-		{"data after the last", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 2, []string{"end at byte 1, wanted 2"}},
-		{"unknown field", `{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}}`, 1, []string{`field "x"`}},
-		{"field twice", `{"a":{"dtype":"U8","dtype":"I8","shape":[1],"data_offsets":[0,1]}}`, 1, []string{`field "dtype" is there twice`}},
-		{"no offsets", `{"a":{"dtype":"U8","shape":[1]}}`, 1, []string{"0 data_offsets"}},
-		{"not an object", `[1]`, 0, []string{"wanted an object"}},
-		{"cut JSON", `{"a":{"dtype":"U8"`, 0, []string{"JSON is cut short"}},
-		{"JSON and more", `{} {}`, 0, []string{"goes on after its object"}},
-		{"deep", strings.Repeat(`{"a":`, 20000), 0, []string{"header: "}},
-		{"metadata", `{"__metadata__":{"a":1}}`, 0, []string{"__metadata__ is no object of strings"}},
-	} {
+	for _, tc := range safetensorsFaults {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := OpenSafetensors(writeFile(t, "a.safetensors", rawSafetensors(tc.header, tc.size)))
 			var list diag.List

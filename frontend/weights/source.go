@@ -48,6 +48,9 @@ func Open(path string) (Source, error) {
 	if st.IsDir() {
 		return opened(OpenDir(path))
 	}
+	if !st.Mode().IsRegular() { // opening a pipe would wait for a writer
+		return nil, fmt.Errorf("%s: a special file, wanted a regular file or a checkpoint directory", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

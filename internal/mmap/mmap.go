@@ -17,8 +17,15 @@ type File struct {
 	once  sync.Once
 }
 
-// Open maps the file at path. An empty file has no Data.
+// Open maps the file at path; anything but a regular file is refused. An empty file has no Data.
 func Open(path string) (*File, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() { // opening a pipe would wait for a writer
+		return nil, fmt.Errorf("%s: a %s, wanted a regular file", path, kind(st.Mode()))
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -276,6 +276,9 @@ func strict(data []byte, v any) error {
 
 // IsArtifact reports whether the file at path looks like an artifact, by its first bytes.
 func IsArtifact(path string) bool {
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() { // opening a pipe would wait for a writer
+		return false
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return false

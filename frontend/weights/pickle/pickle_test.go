@@ -1,13 +1,17 @@
 package pickle
 
 import (
+	"archive/zip"
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"tpuc/internal/seeds"
 	"tpuc/ir/tensor"
 )
 
@@ -82,14 +86,10 @@ func TestDecodeStateDict(t *testing.T) {
 	require.EqualValues(t, []int64{-1}, got[0].Tensor.Sizes)
 }
 
-// Everything that could execute something, and everything else that plain tensors do not need, is refused by name.
-func TestRefused(t *testing.T) {
+// refused are pickles, after the protocol, that are refused.
+func refused() []refusal {
 	good := rebuilt("FloatStorage", "0", 4, 0, [2]int{2, 2}, [2]int{2, 1})
-	for _, c := range []struct {
-		name  string
-		parts []any
-		want  string
-	}{
+	return []refusal{
 		{"os.system", []any{"cos\nsystem\n", "(", text("true"), "tR."}, `global "os.system"`},
 		{"builtins.eval", []any{"cbuiltins\neval\n"}, `global "builtins.eval"`},
 		{"codecs.encode", []any{"c_codecs\nencode\n"}, `global "_codecs.encode"`},
@@ -148,7 +148,18 @@ func TestRefused(t *testing.T) {
 		{"parameter of few arguments", []any{"ctorch._utils\n_rebuild_parameter\n", ")R"}, "has 0 arguments"},
 		{"parameter of None", []any{"ctorch._utils\n_rebuild_parameter\n", "NNN\x87R"}, "of None, wanted a tensor"},
 		{"dict of something", []any{"ccollections\nOrderedDict\n", "N\x85R"}, "has 1 arguments, wanted none"},
-	} {
+	}
+}
+
+type refusal struct {
+	name  string
+	parts []any
+	want  string
+}
+
+// Everything that could execute something, and everything else that plain tensors do not need, is refused by name.
+func TestRefused(t *testing.T) {
+	for _, c := range refused() {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Decode([]byte(newProgram().op(c.parts...).String()))
 			require.ErrorContains(t, err, c.want)
@@ -176,6 +187,22 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(newProgram().op("ccollections\nOrderedDict\n", ")R", "q\x00", "}", text("_metadata"), "Ns", "b", "h\x00", "0.").String()))
 	f.Add([]byte(newProgram().op("cos\nsystem\n", "(", text("true"), "tR.").String()))
 	f.Add([]byte(newProgram().op("\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f", "K\x01M\x01\x02", "\x87.").String()))
+	for _, c := range refused() {
+		f.Add([]byte(newProgram().op(c.parts...).String()))
+	}
+	for _, a := range seeds.Archives(f) {
+		for _, name := range []string{"serialized_state_dict.pt", "serialized_constants.pt", "weights/model.pt", "constants/model.pt"} {
+			if data := a.Entry(name); data != nil {
+				z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+				require.NoError(f, err)
+				r, err := z.Open("archive/data.pkl")
+				require.NoError(f, err)
+				program, err := io.ReadAll(r)
+				require.NoError(f, err)
+				f.Add(program)
+			}
+		}
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		list, err := Decode(data)
 		if err != nil {
