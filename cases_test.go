@@ -17,8 +17,8 @@ import (
 )
 
 // mustEqual are the cases of first that everything rests on. The others may be refused, but never differ or fail.
-var mustEqual = regexp.MustCompile(`^first/(mlp|mlp_dynamic|llama_prefill|llama_prefill_dynamic|qwen3_decode|bert|vit|autoencoderkl_decoder|` +
-	`gemma3_prefill|gemma4_prefill|hfgen_\w+|qwen3_moe_prefill_batched_mm|svd_unsupported)/|^first/versions/old_2\.(9|11|15)\.|^gemma2__static_decode/`)
+var mustEqual = regexp.MustCompile(`^first/(mlp|mlp_dynamic|llama_prefill|llama_prefill_dynamic|qwen3_decode|bert|vit|autoencoderkl_decoder|gemma3_prefill|` +
+	`gemma4_prefill|hfgen_\w+|qwen3_moe_prefill_batched_mm|qwenimage_transformer|svd_unsupported|versions)/|^gemma2__static_decode/`)
 
 // firstCases are all of first, and one decode step of the zoo with its state.
 func firstCases(t *testing.T) []tpuc.Case {

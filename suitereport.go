@@ -173,7 +173,7 @@ func (r *SuiteReport) Err() error {
 	case bad == 0:
 		return nil
 	case r.Counts[StatusDiffers] > 0:
-		return fmt.Errorf("%w, in %w", &SuiteError{bad, len(r.Cases)}, &DifferError{r.Counts[StatusDiffers], len(r.Cases)})
+		return fmt.Errorf("%w; %w", &SuiteError{bad, len(r.Cases)}, &DifferError{r.Counts[StatusDiffers], len(r.Cases)})
 	}
 	return &SuiteError{bad, len(r.Cases)}
 }
