@@ -98,8 +98,9 @@ type OpCount struct {
 
 // InspectOptions ask for more than an overview.
 type InspectOptions struct {
-	IR   bool             // the module's text
-	Dims map[string]int64 // sizes of symbolic dimensions for it; nil: the export's example
+	IR     bool             // the module's text
+	Dims   map[string]int64 // sizes of symbolic dimensions for it; nil: the export's example
+	Custom *pt2.CustomOps   // functions for operators that torch does not define; may be nil
 }
 
 // Inspect looks into the file or checkpoint folder at path. It needs no plugin, and a model that cannot be compiled is no error.
@@ -151,6 +152,7 @@ func (s *Inspection) archive(ctx context.Context, path string, o InspectOptions)
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
+	p.SetCustomOps(o.Custom)
 	s.Kind, s.Torch, s.Schema, s.Decomposed = KindArchive, p.TorchVersion, fmt.Sprintf("%d.%d", p.Schema[0], p.Schema[1]), p.Decomposed
 	for _, y := range p.Symbols {
 		out := Symbol{Name: y.Name, Min: y.Min, Hint: y.Hint, Where: y.Where}
@@ -308,11 +310,13 @@ func (s *Inspection) text(ctx context.Context, path string, o InspectOptions) er
 	s.Classes = slices.DeleteFunc(classes[:], func(c Class) bool { return c.Count == 0 })
 	s.Largest = largest(all)
 	counts := make(map[string]int)
-	for _, n := range m.Module.Func.Body {
-		if counts[n.Op.Name] == 0 {
-			s.Ops = append(s.Ops, OpCount{Op: n.Op.Name})
+	for _, f := range m.Module.Functions() {
+		for _, n := range f.Body {
+			if counts[n.Op.Name] == 0 {
+				s.Ops = append(s.Ops, OpCount{Op: n.Op.Name})
+			}
+			counts[n.Op.Name]++
 		}
-		counts[n.Op.Name]++
 	}
 	for i := range s.Ops {
 		s.Ops[i].Count = counts[s.Ops[i].Op]

@@ -27,6 +27,7 @@ type Model struct {
 	Numbers []artifact.Number // outputs that are no tensors
 	Dims    pt2.Binding       // values of symbolic dimensions
 	Weights weights.Source    // nil for text
+	Notes   []string          // what the user should know, such as functions for operators that the model does not have
 	program *pt2.Program
 }
 
@@ -38,10 +39,11 @@ type Port struct {
 	Type    tensor.Type `json:"type"`
 }
 
-// Shapes says how symbolic dimensions get their values. Inputs' shapes are used where Inputs is not nil.
+// Shapes says what a model leaves open: the values of symbolic dimensions, from the inputs' shapes where Inputs is not nil, and operators of its own.
 type Shapes struct {
 	Dims   map[string]int64                // by symbol or INPUT.DIM
 	Inputs func([]Port) ([][]int64, error) // the shapes of the tensor inputs, whose types are not known yet
+	Custom *pt2.CustomOps                  // functions for operators that torch does not define; may be nil
 }
 
 // maxText bounds a module in textual form.
@@ -91,6 +93,9 @@ func (m *Model) loadText(path string, shapes Shapes) error {
 		return err
 	}
 	m.Kind = "text"
+	if shapes.Custom != nil {
+		return fmt.Errorf("%s is a module in textual form, which has no operators of torch: --custom-ops is for archives", path)
+	}
 	if m.Module, err = text.Parse(path, string(data)); err != nil {
 		return err
 	}
@@ -108,10 +113,12 @@ func (m *Model) importProgram(ctx context.Context, p *pt2.Program, shapes Shapes
 	if err != nil {
 		return err
 	}
+	p.SetCustomOps(shapes.Custom)
 	im, err := p.Import(ctx, bound)
 	if err != nil {
 		return err
 	}
+	m.Notes = p.UnusedCustomOps()
 	m.Kind, m.Torch, m.Module, m.Dims = "pt2", p.TorchVersion, im.Module, im.Binding
 	m.Inputs, m.Outputs = ports(im.Inputs), ports(im.Outputs)
 	for _, l := range im.Outputs {

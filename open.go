@@ -127,6 +127,9 @@ func (m *Opened) compile(ctx context.Context, path, file string, o OpenOptions) 
 
 // checkArtifact holds an artifact, which is compiled already, to options that are a model's.
 func checkArtifact(path string, o OpenOptions) error {
+	if o.Shapes.Custom != nil {
+		return fmt.Errorf("%s is an artifact, which is compiled already: --custom-ops is for archives", path)
+	}
 	if len(o.Shapes.Dims) > 0 {
 		return fmt.Errorf("%s is an artifact, whose dimensions are fixed: compile the model with other ones", path)
 	}

@@ -35,7 +35,8 @@ type Report struct {
 	Program    int              `json:"program_bytes,omitempty"`
 	Executable int              `json:"executable_bytes,omitempty"`
 	Output     string           `json:"output,omitempty"` // file written
-	Log        string           `json:"-"`                // what the plugin printed, cut in the middle when long
+	Notes      []string         `json:"notes,omitempty"`
+	Log        string           `json:"-"` // what the plugin printed, cut in the middle when long
 }
 
 // PhaseTime is the cost of a phase in seconds. CPU is this process's, a plugin's compile apart.
@@ -77,7 +78,7 @@ func (r *Report) Wall() float64 {
 }
 
 func (r *Report) describe(m *Model) {
-	r.Model, r.Torch, r.Inputs, r.Outputs = m.Name, m.Torch, m.Inputs, m.Outputs
+	r.Model, r.Torch, r.Inputs, r.Outputs, r.Notes = m.Name, m.Torch, m.Inputs, m.Outputs, m.Notes
 }
 
 func (r *Report) arguments(p *lower.Program, m *ir.Module) {

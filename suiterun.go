@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"tpuc/frontend/pt2"
 	"tpuc/frontend/weights"
 	"tpuc/internal/compare"
 	"tpuc/ir/diag"
@@ -33,6 +34,7 @@ type SuiteOptions struct {
 	Select      *regexp.Regexp // matches Case.ID; nil: all
 	Variants    string         // VariantRaw or VariantDecomposed; empty: both
 	Plugin      plugin.Options
+	Custom      *pt2.CustomOps     // functions for operators that torch does not define; may be nil
 	CrashDir    string             // folder for reproducers of crashes; empty: the present one
 	Exe         string             // program that can be a compile child; empty: this one
 	Each        func(*CaseOutcome) // told every outcome, in the cases' order, one at a time; may be nil
@@ -239,6 +241,7 @@ const phaseRun = "run"
 // build makes the program for the shapes.
 func (r *caseRun) build(ctx context.Context, shapes Shapes) error {
 	r.phase = PhaseImport
+	shapes.Custom = r.o.Custom
 	if r.o.Evaluate {
 		m, err := Load(ctx, r.Model, shapes)
 		if err != nil {

@@ -46,7 +46,7 @@ func (r *caseRun) sorted(ctx context.Context, i, k int) (x *tensor.Tensor, axis 
 		}
 		defer inputs.source.Close()
 		if e == nil {
-			m, err := Load(ctx, r.Model, Shapes{Inputs: inputs.shapes})
+			m, err := Load(ctx, r.Model, Shapes{Inputs: inputs.shapes, Custom: r.o.Custom})
 			if err != nil {
 				return nil, 0, err
 			}

@@ -39,6 +39,9 @@ reads the weights from there when it is opened: keep both in one folder, or give
 			if o.Target, err = f.parseTarget(); err != nil {
 				return err
 			}
+			if o.Shapes.Custom, err = tpuc.LoadCustomOps(f.custom); err != nil {
+				return err
+			}
 			if err := checkOutput(&o, args[0], asJSON); err != nil {
 				return err
 			}
@@ -94,6 +97,7 @@ func runCompile(c *cobra.Command, model string, f *compileFlags, o tpuc.CompileO
 		return err
 	}
 	showLog(c.ErrOrStderr(), report.Log, f.verbose)
+	showNotes(c.ErrOrStderr(), report.Notes)
 	switch {
 	case stdout || f.quiet && !asJSON:
 		return nil
@@ -101,6 +105,13 @@ func runCompile(c *cobra.Command, model string, f *compileFlags, o tpuc.CompileO
 		return writeJSON(c.OutOrStdout(), report)
 	}
 	return report.Write(c.OutOrStdout())
+}
+
+// showNotes prints what the user should know.
+func showNotes(w io.Writer, notes []string) {
+	for _, n := range notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
 }
 
 // showLog prints what the plugin printed, whole when asked for.

@@ -11,6 +11,7 @@ import (
 func newEval() *cobra.Command {
 	calls := &callFlags{}
 	var dims []string
+	var custom string
 	c := &cobra.Command{
 		Use:   "eval MODEL",
 		Short: "Run a model on the reference evaluator, without any plugin",
@@ -30,24 +31,31 @@ Inputs, comparisons and exit status are those of tpuc run.`,
 			if err != nil {
 				return err
 			}
-			return runEval(c, args[0], calls, co, bound)
+			ops, err := tpuc.LoadCustomOps(custom)
+			if err != nil {
+				return err
+			}
+			return runEval(c, args[0], calls, co, tpuc.Shapes{Dims: bound, Custom: ops})
 		},
 	}
 	addDims(c, &dims)
+	addCustom(c, &custom)
 	calls.add(c)
 	return c
 }
 
-func runEval(c *cobra.Command, path string, calls *callFlags, co tpuc.CallOptions, dims map[string]int64) (err error) {
+func runEval(c *cobra.Command, path string, calls *callFlags, co tpuc.CallOptions, shapes tpuc.Shapes) (err error) {
 	files, err := tpuc.OpenCalls(co)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
-	m, err := tpuc.Load(c.Context(), path, files.Shapes(dims))
+	shapes.Inputs = files.Shapes(nil).Inputs
+	m, err := tpuc.Load(c.Context(), path, shapes)
 	if err != nil {
 		return err
 	}
+	showNotes(c.ErrOrStderr(), m.Notes)
 	e, err := tpuc.NewEvaluator(m, calls.weights)
 	if err != nil {
 		return errors.Join(err, m.Close())

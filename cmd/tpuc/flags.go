@@ -23,6 +23,7 @@ import (
 type compileFlags struct {
 	target  string
 	dims    []string
+	custom  string
 	cache   string
 	offline bool
 	timeout time.Duration
@@ -33,6 +34,7 @@ type compileFlags struct {
 func (f *compileFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.target, "target", "cpu", "what to compile for, such as cpu, v6e:2x4 or v5litepod-16; see tpuc list targets")
 	addDims(c, &f.dims)
+	addCustom(c, &f.custom)
 	c.Flags().DurationVar(&f.timeout, "timeout", 0, "end the plugin's compile after this time, such as 10m; 0: no limit")
 	f.addPlugin(c)
 	f.addVerbosity(c)
@@ -74,6 +76,10 @@ func (f *compileFlags) parseTarget() (chip.Target, error) {
 
 func addDims(c *cobra.Command, dims *[]string) {
 	c.Flags().StringArrayVar(dims, "dim", nil, "give a symbolic dimension its size: NAME=SIZE, NAME a symbol (s77) or INPUT.DIM (input_ids.1); may be repeated")
+}
+
+func addCustom(c *cobra.Command, file *string) {
+	c.Flags().StringVar(file, "custom-ops", "", "take what operators of your own compute from this .tpu file: a function an operator (docs/custom-ops.md)")
 }
 
 // parseDims reads --dim flags.

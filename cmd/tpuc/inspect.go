@@ -8,6 +8,7 @@ import (
 
 func newInspect() *cobra.Command {
 	var dims []string
+	var custom string
 	var asJSON bool
 	var o tpuc.InspectOptions
 	c := &cobra.Command{
@@ -24,6 +25,9 @@ by class, operators with those that are not supported, and what else stands in t
 			if o.Dims, err = parseDims(dims); err != nil {
 				return err
 			}
+			if o.Custom, err = tpuc.LoadCustomOps(custom); err != nil {
+				return err
+			}
 			s, err := tpuc.Inspect(c.Context(), args[0], o)
 			if err != nil {
 				return err
@@ -36,6 +40,7 @@ by class, operators with those that are not supported, and what else stands in t
 	}
 	c.Flags().BoolVar(&o.IR, "ir", false, "show the imported module too, with the example's sizes unless --dim gives others; of an artifact its StableHLO")
 	addDims(c, &dims)
+	addCustom(c, &custom)
 	addJSON(c, &asJSON)
 	return c
 }

@@ -69,8 +69,8 @@ func onLoad(f func()) {
 //	child wait | gone      wait until the compile child is sabotaged; demand that its process is no more
 //	json KEY[.KEY]... WANT the last output is JSON whose value there is WANT; * as WANT takes any value
 //
-// Conditions: [cpu-pjrt] and [libtpu], plugins on this machine or demanded by TPUC_REQUIRE; [tpu], a TPU to run on. $MODELS and $CASES
-// are the small archives of testdata.
+// Conditions: [cpu-pjrt] and [libtpu], plugins on this machine or demanded by TPUC_REQUIRE; [tpu], a TPU to run on. $MODELS, $CASES
+// and $CUSTOM are the small archives of testdata.
 func TestScripts(t *testing.T) {
 	testdata, err := filepath.Abs("../../testdata")
 	require.NoError(t, err)
@@ -81,6 +81,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MODELS", filepath.Join(testdata, "models"))
 			e.Setenv("CASES", filepath.Join(testdata, "cases"))
+			e.Setenv("CUSTOM", filepath.Join(testdata, "custom"))
 			e.Setenv(plugin.EnvCache, cache)
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			for _, kv := range os.Environ() { // how plugins are fetched on this machine

@@ -18,7 +18,7 @@ import (
 
 func newOpt() *cobra.Command {
 	var names, dims []string
-	var output string
+	var output, custom string
 	var stats bool
 	o := passes.Options{Verify: true, CrashDir: "."}
 	c := &cobra.Command{
@@ -49,7 +49,11 @@ The module is verified before the first and after every pass.`,
 			if err != nil {
 				return err
 			}
-			return runOpt(c, args[0], o, bound, output, stats)
+			ops, err := tpuc.LoadCustomOps(custom)
+			if err != nil {
+				return err
+			}
+			return runOpt(c, args[0], o, tpuc.Shapes{Dims: bound, Custom: ops}, output, stats)
 		},
 	}
 	c.Flags().StringSliceVar(&names, "pass", nil, "passes to run, in this order (default: all, in the compile's order); see tpuc list passes")
@@ -57,6 +61,7 @@ The module is verified before the first and after every pass.`,
 	c.Flags().StringVar(&o.DumpDir, "dump", "", "write the module before the first and after every pass into this folder")
 	c.Flags().BoolVar(&stats, "stats", false, "print nodes, weights, time and rules applied after every pass on standard error")
 	addDims(c, &dims)
+	addCustom(c, &custom)
 	complete(c, "pass", func() []string { return append(passNames(), noPass) })
 	return c
 }
@@ -64,16 +69,17 @@ The module is verified before the first and after every pass.`,
 // noPass stands for an empty list of passes.
 const noPass = "none"
 
-func runOpt(c *cobra.Command, path string, o passes.Options, dims map[string]int64, output string, stats bool) (err error) {
+func runOpt(c *cobra.Command, path string, o passes.Options, shapes tpuc.Shapes, output string, stats bool) (err error) {
 	if output != "-" {
 		if err := tpuc.CheckOutput(output); err != nil {
 			return err
 		}
 	}
-	m, err := tpuc.Load(c.Context(), path, tpuc.Shapes{Dims: dims})
+	m, err := tpuc.Load(c.Context(), path, shapes)
 	if err != nil {
 		return err
 	}
+	showNotes(c.ErrOrStderr(), m.Notes)
 	defer func() { err = errors.Join(err, m.Close()) }()
 	r, err := passes.Run(c.Context(), m.Module, o)
 	if err != nil {

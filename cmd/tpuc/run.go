@@ -65,6 +65,9 @@ func runRun(c *cobra.Command, path string, f *compileFlags, calls *callFlags, o 
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
 	o.Shapes = files.Shapes(dims)
+	if o.Shapes.Custom, err = tpuc.LoadCustomOps(f.custom); err != nil {
+		return err
+	}
 	p := newProgress(c.ErrOrStderr(), f)
 	o.Notify, o.Note = p.enter, p.note
 	m, err := tpuc.Open(c.Context(), path, o)
@@ -75,6 +78,7 @@ func runRun(c *cobra.Command, path string, f *compileFlags, calls *callFlags, o 
 	defer func() { err = errors.Join(err, m.Close()) }()
 	if m.Report != nil {
 		showLog(c.ErrOrStderr(), m.Report.Log, f.verbose)
+		showNotes(c.ErrOrStderr(), m.Report.Notes)
 	}
 	s, err := m.Session(c.Context())
 	if err != nil {

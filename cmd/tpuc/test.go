@@ -47,6 +47,7 @@ Exit status: 0 all are ok; 3 numbers differ; 1 otherwise, as where a DIR holds n
 		},
 	}
 	f.addPlugin(c)
+	addCustom(c, &f.custom)
 	fs := c.Flags()
 	fs.StringVar(&f.target, "target", "cpu", "what to compile for; for a TPU cases are compiled but not run; see tpuc list targets")
 	fs.BoolVar(&f.evaluate, "eval", false, "run on the reference evaluator, without any plugin")
@@ -90,6 +91,9 @@ func (f *testFlags) options(c *cobra.Command) (tpuc.SuiteOptions, error) {
 		o.Variants = tpuc.VariantDecomposed
 	}
 	var err error
+	if o.Custom, err = tpuc.LoadCustomOps(f.custom); err != nil {
+		return o, err
+	}
 	if o.Target, err = f.parseTarget(); err != nil {
 		return o, err
 	}

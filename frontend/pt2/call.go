@@ -25,6 +25,7 @@ type call struct {
 type ruleError struct {
 	unsupported bool
 	msg         string
+	notes       []string // further facts, of unsupported ones
 }
 
 func (e *ruleError) Error() string { return e.msg }

@@ -118,7 +118,7 @@ func (im *importer) node(n *node) (err error) {
 			return
 		case *ruleError:
 			if e.unsupported {
-				im.lacking.add(c, e.msg)
+				im.lacking.add(c, e.msg, e.notes...)
 			} else {
 				im.errs.Addf(loc, "pt2/node", "%s (%%%s): %s", clip(n.Target), c.result(), e.msg)
 			}

@@ -10,6 +10,9 @@ import (
 
 const codeUnsupported = "pt2/unsupported"
 
+// DoNote begins the note of an error that says what to do.
+const DoNote = "to do: "
+
 // maxPlaces is how many further places of one operator an error lists.
 const maxPlaces = 3
 
@@ -24,12 +27,13 @@ type lack struct {
 	target, reason string
 	loc            *diag.Loc
 	types          string
+	notes          []string
 	count          int
 	places         []string
 }
 
 // add counts a node that cannot be imported; reason is empty for an operator without any rule.
-func (l *lacking) add(c *call, reason string) {
+func (l *lacking) add(c *call, reason string, notes ...string) {
 	loc := c.b.Loc
 	key := fmt.Sprintf("%s\x00%s\x00%s\x00%d", c.node.Target, reason, loc.File, loc.Line)
 	e := l.byKey[key]
@@ -37,7 +41,7 @@ func (l *lacking) add(c *call, reason string) {
 		if l.byKey == nil {
 			l.byKey = make(map[string]*lack)
 		}
-		e = &lack{target: clip(c.node.Target), reason: reason, loc: loc, types: c.signature()}
+		e = &lack{target: clip(c.node.Target), reason: reason, loc: loc, types: c.signature(), notes: notes}
 		l.byKey[key] = e
 		l.entries = append(l.entries, e)
 	} else if len(e.places) < maxPlaces && loc.Layer != "" && loc.Layer != e.loc.Layer && !slices.Contains(e.places, loc.Layer) {
@@ -107,12 +111,16 @@ func (l *lacking) list() diag.List {
 		}
 		err := errs.Addf(e.loc, codeUnsupported, "%s", msg)
 		err.Note("arguments %s", e.types)
+		err.Notes = append(err.Notes, e.notes...)
 		if e.count > 1 {
 			more := fmt.Sprintf("%d times from this line", e.count)
 			if len(e.places) > 0 {
 				more += ", also in " + strings.Join(e.places, ", ")
 			}
 			err.Note("%s", more)
+		}
+		if do := advice(e.target, e.reason); do != "" {
+			err.Note("%s%s", DoNote, do)
 		}
 	}
 	return errs

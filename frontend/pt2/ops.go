@@ -22,7 +22,7 @@ func (p *Program) Ops() []OpCount {
 		if !ok {
 			at = len(out)
 			place[target] = at
-			out = append(out, OpCount{Target: target, Supported: Supported(target)})
+			out = append(out, OpCount{Target: target, Supported: p.supports(target)})
 		}
 		out[at].Count++
 	}

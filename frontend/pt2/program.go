@@ -29,6 +29,9 @@ type Program struct {
 	archive *weights.Archive
 	ep      exportedProgram
 	exprs   map[string]*expr
+
+	custom     *CustomOps // of the user; nil: none
+	customUsed map[*customOp]bool
 }
 
 // Open maps the archive at path and reads its graph. AOTInductor packages and graphs of another major schema version are refused with

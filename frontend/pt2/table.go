@@ -24,7 +24,7 @@ func Supported(target string) bool {
 }
 
 // findRule finds the rule of the node's operator, and its schema. An in-place operator without a rule of its own is its functional
-// form with the result written back.
+// form with the result written back. What is not in the table may have functions of the user's.
 func (c *call) findRule() rule {
 	c.schema, _ = lookupSchema(c.op)
 	name := strings.TrimSuffix(c.op, ".default")
@@ -36,15 +36,12 @@ func (c *call) findRule() rule {
 			return copies(r)
 		}
 	}
-	pure, ok := functional(name)
-	if !ok || c.schema == nil || !c.schema.mutates {
-		return nil
+	if pure, ok := functional(name); ok && c.schema != nil && c.schema.mutates {
+		if r, ok := rules()[pure]; ok {
+			return inPlace(r)
+		}
 	}
-	r, ok := rules()[pure]
-	if !ok {
-		return nil
-	}
-	return inPlace(r)
+	return c.customRule()
 }
 
 // copies gives the results of a view operator new memory, as its _copy form does.
