@@ -26,7 +26,7 @@ var mayImport = map[string]string{
 	"ir/eval":   "ir ir/tensor ir/diag",
 
 	"frontend/pt2":     "ir ir/op ir/tensor ir/weight ir/diag frontend/weights internal/compare internal/jsonerr",
-	"frontend/weights": "frontend/weights/pickle ir/tensor ir/weight ir/diag internal/atomicfile internal/jsonerr internal/mmap",
+	"frontend/weights": "frontend/weights/pickle ir/tensor ir/weight ir/diag internal/atomicfile internal/jsonerr internal/mmap internal/zipend",
 
 	"frontend/weights/pickle": "ir/tensor",
 
@@ -37,7 +37,7 @@ var mayImport = map[string]string{
 	"tpu/pjrt":     "",
 	"tpu/plugin":   "",
 	"tpu":          "tpu/pjrt tpu/plugin tpu/chip ir/diag ir/tensor",
-	"tpu/artifact": "ir/tensor ir/weight tpu/chip ir/diag internal/atomicfile internal/jsonerr internal/mmap",
+	"tpu/artifact": "ir/tensor ir/weight tpu/chip ir/diag internal/atomicfile internal/jsonerr internal/mmap internal/zipend",
 	"tpu/runtime":  "tpu/pjrt tpu/plugin tpu/artifact frontend/weights ir/weight ir/tensor ir/diag",
 
 	"tools/seeds": "",
@@ -48,6 +48,7 @@ var mayImport = map[string]string{
 	"internal/atomicfile": "",
 	"internal/jsonerr":    "",
 	"internal/mmap":       "",
+	"internal/zipend":     "",
 	"internal/compare":    "ir/tensor",
 	"internal/reduce":     "ir ir/text",
 	"internal/golden":     "ir ir/eval ir/tensor", // for tests
@@ -56,7 +57,7 @@ var mayImport = map[string]string{
 
 // runtimeMayReach are the packages outside tpu/ that a server links with tpu/runtime: no pass, no lowering, and of the front ends the
 // weights alone.
-var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/jsonerr", "internal/mmap"}
+var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/jsonerr", "internal/mmap", "internal/zipend"}
 
 // forTests are packages that only test files import.
 var forTests = []string{"internal/golden", "internal/seeds"}

@@ -60,6 +60,9 @@ func TestMessages(t *testing.T) {
 func FuzzReadMessage(f *testing.F) {
 	f.Add([]byte("A\x05\x00\x00\x00\x00\x00\x00\x00hello"))
 	f.Add([]byte("A\xff\xff\xff\xff\xff\xff\xff\x7f"))
+	f.Add([]byte("B\x05\x00\x00\x00\x00\x00\x00\x00hello"))
+	f.Add([]byte("A\xff\x00\x00\x00\x00\x00\x00\x00hello"))
+	f.Add([]byte("A\x00"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		tag, data, err := readMessage(bytes.NewReader(in), map[byte]int64{'A': 1 << 40})
 		if err != nil {

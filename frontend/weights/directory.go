@@ -3,13 +3,14 @@ package weights
 import (
 	"archive/zip"
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"io/fs"
 	"slices"
 	"strings"
+
+	"tpuc/internal/zipend"
 )
 
 const (
@@ -19,8 +20,6 @@ const (
 	// nothing; JSON that a user zipped again comes to some 30.
 	maxRatio    = 200
 	freeInflate = 16 << 20
-	// maxDirectory bounds the bytes of a zip's central directory; an entry takes some 100, and several times as much in memory.
-	maxDirectory = 64 << 20
 )
 
 // directory is a zip file in memory whose entries are all under one folder, or all under none.
@@ -34,8 +33,8 @@ type directory struct {
 // readDirectory reads a zip's central directory. Sizes are taken from there only: torch writes local headers without them.
 // what names the file that was wanted.
 func readDirectory(data []byte, what string) (*directory, error) {
-	if n := directorySize(data); n > maxDirectory {
-		return nil, fmt.Errorf("zip: a directory of %d bytes, wanted at most %d", n, maxDirectory)
+	if n := zipend.DirectorySize(data); n > zipend.MaxDirectory {
+		return nil, fmt.Errorf("zip: a directory of %d bytes, wanted at most %d", n, zipend.MaxDirectory)
 	}
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -81,27 +80,6 @@ func checkName(f *zip.File) error {
 		return fmt.Errorf("entry %q is a symbolic link, wanted a file", f.Name)
 	}
 	return nil
-}
-
-// directorySize is the size that the end record of a zip states for the central directory; 0 where there is no such record.
-// The records are those of APPNOTE.TXT 4.3.14 to 4.3.16.
-func directorySize(data []byte) uint64 {
-	const endLen, locatorLen, end64Len = 22, 20, 56
-	tail := data[max(0, len(data)-endLen-1<<16):]
-	i := bytes.LastIndex(tail, []byte("PK\x05\x06"))
-	if i < 0 || i+endLen > len(tail) {
-		return 0
-	}
-	size := uint64(binary.LittleEndian.Uint32(tail[i+12:]))
-	at := len(data) - len(tail) + i - locatorLen
-	if size != 1<<32-1 || at < 0 || !bytes.HasPrefix(data[at:], []byte("PK\x06\x07")) {
-		return size
-	}
-	off := binary.LittleEndian.Uint64(data[at+8:])
-	if off > uint64(len(data)) || uint64(len(data))-off < end64Len || !bytes.HasPrefix(data[off:], []byte("PK\x06\x06")) {
-		return size
-	}
-	return binary.LittleEndian.Uint64(data[off+40:])
 }
 
 // stored is the bytes of a stored entry, after checking them against the file's size.

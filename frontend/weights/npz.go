@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tpuc/internal/mmap"
+	"tpuc/internal/zipend"
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
 )
@@ -40,8 +41,8 @@ func OpenNPZ(path string) (*NPZ, error) {
 
 // readNPZ reads a file's bytes, which it does not keep.
 func readNPZ(path string, data []byte) (*NPZ, error) {
-	if n := directorySize(data); n > maxDirectory {
-		return nil, fmt.Errorf("%s: a zip directory of %d bytes, wanted at most %d", path, n, maxDirectory)
+	if n := zipend.DirectorySize(data); n > zipend.MaxDirectory {
+		return nil, fmt.Errorf("%s: a zip directory of %d bytes, wanted at most %d", path, n, zipend.MaxDirectory)
 	}
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {

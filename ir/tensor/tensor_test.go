@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -179,4 +180,21 @@ func TestTypeText(t *testing.T) {
 func TestStrides(t *testing.T) {
 	require.Equal(t, []int64{12, 4, 1}, Strides([]int64{2, 3, 4}))
 	require.Equal(t, []int64{4, 4, 1}, Strides([]int64{2, 0, 4}), "an empty dimension does not make strides vanish")
+}
+
+func FuzzParseType(f *testing.F) {
+	for _, s := range []string{"f32[2,3]", "bf16[]", "i4[0]", "f8e4m3fn[1]", "", "f32", "f32[", "f32[]x", "f32[-1]", "f32[2,]", "f32[,2]", "f99[2]", "f32[9223372036854775808]",
+		"f64[4294967296,4294967296]", "u1[01]", "f32[ 2]", "c64[2][3]", "f32[1" + strings.Repeat(",1", 64) + "]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		typ, err := ParseType(s)
+		if err != nil {
+			return
+		}
+		require.NoError(t, typ.Check())
+		again, err := ParseType(typ.String())
+		require.NoError(t, err)
+		require.True(t, typ.Equal(again), "%s", typ)
+	})
 }

@@ -236,6 +236,22 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+func FuzzParseLibrary(f *testing.F) {
+	for _, s := range []string{"func @\"a::f\"(%x: f32[2]) {\n  %0 = add %x, %x : f32[2]\n  return %0\n}\n", "func @f() {\n  return\n}\nfunc @f() {\n  return\n}\n",
+		"func @\"a::f\"(%x: f32[2]) {\n  %0 = add %x, %y : f32[2]\n  return %0\n}\n",
+		"weight @w = \"w\" : f32[2]\nfunc @f() {\n  return @w\n}\n", "func @main() {\n", "#1 = \"a\" at \"b\":1\n", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, src string) {
+		if len(src) > 1<<16 {
+			return
+		}
+		if _, err := ParseLibrary("fuzz.tpu", src); err != nil {
+			require.NotContains(t, err.Error(), rulePanic)
+		}
+	})
+}
+
 func BenchmarkParse(b *testing.B) {
 	var s strings.Builder
 	s.WriteString("func @f(%x: f32[8,8]) {\n")

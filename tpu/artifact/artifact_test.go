@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -335,6 +336,15 @@ func FuzzOpen(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(seed)
 	f.Add([]byte("PK\x03\x04"))
+	f.Add(seed[:len(seed)-30])
+	f.Add(append([]byte("before"), seed...))
+	f.Add(append(slices.Clone(seed), 0))
+	for _, name := range []string{"executable.bin", "program.mlir", DirectorySection, "constants.bin"} {
+		f.Add(bytes.ReplaceAll(seed, []byte(name), bytes.Repeat([]byte("x"), len(name))))
+		f.Add(bytes.Replace(seed, []byte(name), []byte("manifest.json.")[:len(name)], 1))
+	}
+	f.Add(bytes.ReplaceAll(seed, []byte("machine code"), []byte("MACHINE CODE")))
+	f.Add(bytes.ReplaceAll(seed, []byte(`"format"`), []byte(`"tamrof"`)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "a.tpuc")
 		require.NoError(t, os.WriteFile(path, data, 0o644))
@@ -348,6 +358,54 @@ func FuzzOpen(f *testing.F) {
 			for _, w := range a.Manifest.Constants {
 				if _, err := a.Tensor(w); err != nil {
 					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// FuzzManifest changes the manifest of an artifact whose container and digests fit it.
+func FuzzManifest(f *testing.F) {
+	m, c := sample()
+	path := filepath.Join(f.TempDir(), "seed.tpuc")
+	require.NoError(f, Write(path, m, c))
+	a, err := Open(path)
+	require.NoError(f, err)
+	f.Cleanup(func() { a.Close() })
+	var rest []section
+	for _, s := range a.Sections[1:] {
+		data, err := a.Section(s.Name)
+		require.NoError(f, err)
+		rest = append(rest, section{s.Name, raw(data)})
+	}
+	manifest, err := a.Section(ManifestSection)
+	require.NoError(f, err)
+	f.Add(manifest)
+	for _, r := range [][2]string{{`"0"`, `"9"`}, {`"format"`, `"x"`}, {`"tpuc"`, `"cupt"`}, {`{`, `[`}, {`}`, ``}, {`"f32"`, `"f33"`}, {`"i64"`, `"f32"`}, {`2,`, `-2,`}, {`2,`, `9223372036854775807,`},
+		{`"devices": 1`, `"devices": 0`}, {`"sha256": "`, `"sha256": "z`}, {`"program_sha256": "`, `"program_sha256": "z`}, {`"class": "weight"`, `"class": "x"`}, {`"offset": 0`, `"offset": 1`},
+		{`"offset": 64`, `"offset": 6400`}, {`"section": "`, `"section": "x`}, {`"section": "constants.bin"`, `"section": ""`}, {`"expr": "`, `"other": "`}, {`"index": 1`, `"index": 0`}, {`"index": 1`, `"index": 99`},
+		{`"kind": "output"`, `"kind": "input"`}, {`"kind": "state"`, `"kind": "weight"`}, {`"kind": "state"`, `"kind": "output"`}, {`"kind": "input"`, `"kind": "state"`}, {`"kind": "constant"`, `"kind": "constants"`},
+		{`"argument": 1`, `"argument": 3`}, {`"argument": 1`, `"argument": -1`}, {`"argument": 1`, `"argument": 0`}, {`"result": 2`, `"result": 0`}, {`"result": 2`, `"result": 9`}} {
+		f.Add(bytes.Replace(manifest, []byte(r[0]), []byte(r[1]), 1))
+		f.Add(bytes.ReplaceAll(manifest, []byte(r[0]), []byte(r[1])))
+	}
+	f.Fuzz(func(t *testing.T, manifest []byte) {
+		var b bytes.Buffer
+		require.NoError(t, writeZip(&b, append([]section{{ManifestSection, raw(manifest)}}, rest...)))
+		path := filepath.Join(t.TempDir(), "a.tpuc")
+		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
+		a, err := Open(path)
+		if err != nil {
+			return
+		}
+		defer a.Close()
+		require.NoError(t, a.Verify())
+		for _, list := range a.Manifest.weightLists() {
+			for _, w := range list.list {
+				if x, err := a.Tensor(w); err == nil {
+					require.EqualValues(t, x.Bytes(), len(x.Data))
+				} else {
+					require.Empty(t, w.Section, "%v", err)
 				}
 			}
 		}

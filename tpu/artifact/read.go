@@ -14,6 +14,7 @@ import (
 
 	"tpuc/internal/jsonerr"
 	"tpuc/internal/mmap"
+	"tpuc/internal/zipend"
 	"tpuc/ir/tensor"
 )
 
@@ -216,6 +217,9 @@ func (a *Artifact) addSections(entries map[string][]byte) error {
 // entries are the bytes of the zip's entries by name: stored, aligned and within the file.
 func (a *Artifact) entries() (map[string][]byte, error) {
 	file := a.file.Data
+	if n := zipend.DirectorySize(file); n > zipend.MaxDirectory {
+		return nil, fmt.Errorf("zip: a directory of %d bytes, wanted at most %d", n, zipend.MaxDirectory)
+	}
 	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		return nil, fmt.Errorf("%w: wanted a .tpuc artifact, whole", err)

@@ -199,7 +199,9 @@ func TestShapeIsACopy(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"cpu:4", "v6e:2x4", "v6e-8", "tpu7x-2x2x1", "v5litepod-16", "v4:16x16x16", "v5p-00008", "tpu-v5-lite-podslice-8"} {
+	for _, s := range []string{"cpu:4", "v6e:2x4", "v6e-8", "tpu7x-2x2x1", "v5litepod-16", "v4:16x16x16", "v5p-00008", "tpu-v5-lite-podslice-8",
+		"", "cpu", "cpu:1", "cpu:0", "cpu-4", "v6e", "v6e:", "v6e:8", "v6e-7", "v6e:x", "v6e:3x3", "v6e:2x4x1", "v4:2x2", "v5p-7", "v5p:1x1x1x1", "v9", "tpu", "v4:99999x1x1",
+		"a name that is much longer than any name of a target is, and so is refused before it is looked at, whatever it may say"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -87,6 +87,12 @@ func TestRangeStart(t *testing.T) {
 func FuzzParsePage(f *testing.F) {
 	f.Add(true, []byte(`{"meta":{"api-version":"1.0"},"files":[{"filename":"a","url":"b","hashes":{"sha256":"c"}}]}`))
 	f.Add(false, []byte(`<base href=x><a href="../a.whl#sha256=00">a</a>`))
+	f.Add(false, []byte(`<html><A HREF='a b.whl' data-requires-python="&gt;=3" data-yanked>a</A><a>none</a><a href="://">bad</a><a href="ftp://h/x">x</a><base><base href="::">`))
+	f.Add(false, []byte(`<a href="x`))
+	for _, s := range []string{`{`, `[]`, `{"meta":{"api-version":"2.0"},"files":[]}`, `{"meta":{"api-version":"x"}}`, `{"files":[{"filename":"a","url":"::"},{"filename":"b","url":"ftp://x","yanked":"why"}]}`,
+		`{"meta":{"api-version":"1.4"},"files":[{"filename":"a","url":"b","hashes":{"sha256":"zz"},"size":-1,"yanked":true},{"filename":"","url":""}]}`} {
+		f.Add(true, []byte(s))
+	}
 	base, err := url.Parse("https://h/simple/p/")
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, json bool, data []byte) {
@@ -107,6 +113,8 @@ func FuzzParsePage(f *testing.F) {
 
 func FuzzParseNetrc(f *testing.F) {
 	f.Add("machine a login b password c\ndefault login d\nmacdef x\n\n")
+	f.Add("# a comment\nmachine \"quoted host\" login 'single' account x password \"with \\\"escape\\\" inside\"\nmachine\n")
+	f.Add("login nobody\nmachine a password \"open\nmachine b login c # not a password\nunknown token\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, e := range parseNetrc(text) {
 			require.NotEmpty(t, e.Login+e.Password)

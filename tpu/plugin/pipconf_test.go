@@ -106,6 +106,11 @@ func TestLocateReadsPipConf(t *testing.T) {
 func FuzzParseINI(f *testing.F) {
 	f.Add([]byte("[global]\nindex-url = https://a\n  b\n# c\n[install]\nx: y\n"))
 	f.Add([]byte("\xef\xbb\xbf[a]\n b\n\tc=d\n e"))
+	f.Add([]byte("key = before a section\n"))
+	f.Add([]byte("[open\n"))
+	f.Add([]byte("[a]\nno separator\n"))
+	f.Add([]byte("[a]\n= no key\n"))
+	f.Add([]byte("[a]\nk = \xff\xfe\n; c\n\n\n  continued after blanks\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		entries, err := parseINI("f", data)
 		if err != nil {
