@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tpuc"
+	"tpuc/frontend/weights"
 )
 
 // TestLargeArchive opens and imports an archive with a storage of more than 4 GB, so with zip64 records, in little memory of its own: the file is
@@ -51,18 +52,20 @@ func TestLargeArchive(t *testing.T) {
 	m, err := tpuc.Load(t.Context(), path, tpuc.Shapes{})
 	require.NoError(t, err)
 	defer m.Close()
-	loaded := 0
+	archive := m.Weights.(*weights.Archive)
+	found := false
 	for _, w := range m.Module.Weights {
-		typ, err := m.Weights.Type(w.Names[0])
+		s, err := archive.Find(w.Names[0])
 		require.NoError(t, err)
-		require.Equal(t, w.Value.Type.String(), typ.String())
-		if _, err := m.Weights.Load(w.Names[0]); err == nil {
-			loaded++
-		} else { // the checksum of the large one was not computed
-			require.ErrorContains(t, err, large)
+		require.Equal(t, w.Value.Type.String(), s.Type.String())
+		if strings.HasSuffix(large, s.Storage) {
+			found = true // reading it whole would take a while
+			continue
 		}
+		_, err = m.Weights.Load(w.Names[0])
+		require.NoError(t, err)
 	}
-	require.Equal(t, len(m.Module.Weights)-1, loaded)
+	require.True(t, found)
 	used := privateMemory(t) - before
 	t.Logf("a file of %d MB took %d MB of private memory", st.Size()>>20, used>>20)
 	require.Less(t, used, int64(private))
