@@ -12,6 +12,9 @@ import (
 func (im *importer) finish(out *Imported) error {
 	f := im.m.Func
 	im.b.Loc = nil
+	if len(im.vmaps) > 0 {
+		return diag.Errorf(nil, "pt2/vmap", "the graph ends within a region of vmap, wanted its end")
+	}
 	results, err := im.userOutputs(out)
 	if err != nil {
 		return err
@@ -127,23 +130,36 @@ func (im *importer) explicitMutations() error {
 	return errs.Err()
 }
 
-// inlineConstants replaces small constants that the program never writes by literals at the front of the body.
+// inlineConstants replaces small constants that the program never writes by literals at the front of the bodies that read them.
 func (im *importer) inlineConstants() {
-	repl := make(map[*ir.Value]*ir.Value)
-	front := &ir.Builder{}
+	var literals []*ir.Weight
 	kept := im.m.Weights[:0]
 	for _, w := range im.m.Weights {
 		if w.Class != ir.Constant || w.Mutable || w.Data == nil || w.Value.Type.Bytes() > maxConstant {
 			kept = append(kept, w)
 			continue
 		}
-		repl[w.Value] = op.Constant.Make(front, op.ConstantAttr{Value: w.Data})
+		literals = append(literals, w)
 	}
 	im.m.Weights = kept
-	if len(repl) == 0 {
+	if len(literals) == 0 {
 		return
 	}
-	f := im.m.Func
+	for _, f := range im.m.Functions() {
+		inlineInto(f, literals)
+	}
+}
+
+// inlineInto puts those of the literals that f reads at the front of its body.
+func inlineInto(f *ir.Func, literals []*ir.Weight) {
+	uses := f.Uses()
+	repl := make(map[*ir.Value]*ir.Value)
+	front := &ir.Builder{}
+	for _, w := range literals {
+		if uses[w.Value] > 0 {
+			repl[w.Value] = op.Constant.Make(front, op.ConstantAttr{Value: w.Data})
+		}
+	}
 	for _, n := range f.Body {
 		for i, a := range n.Args {
 			if r, ok := repl[a]; ok {

@@ -95,7 +95,7 @@ type argument struct {
 	Device          *struct {
 		Type string `json:"type"`
 	} `json:"as_device"`
-	Graph     *struct{}       `json:"as_graph"`
+	Graph     *graphArg       `json:"as_graph"`
 	CustomObj json.RawMessage `json:"as_custom_obj"`
 	Operator  *string         `json:"as_operator"`
 }

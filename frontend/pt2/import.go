@@ -46,6 +46,7 @@ func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) 
 		unknown: make(map[string]bool),
 		byView:  make(map[string]*origin),
 		syms:    make(map[string]bool),
+		funcs:   make(map[string]bool),
 	}
 	im.placeholders()
 	if err := im.errs.Err(); err != nil {
@@ -87,6 +88,11 @@ type importer struct {
 	origins []*origin       // in the order of the signature
 	byView  map[string]*origin
 	syms    map[string]bool // symbols of weights in use
+	funcs   map[string]bool // names of functions in use
+
+	autocast *autocast // nil: off
+	vmaps    []*vmap   // regions that have begun, outermost first
+	nesting  int       // of the graph in work
 
 	locs    locs
 	lacking lacking
@@ -122,6 +128,10 @@ func (im *importer) node(n *node) (err error) {
 			} else {
 				im.errs.Addf(loc, "pt2/node", "%s (%%%s): %s", clip(n.Target), c.result(), e.msg)
 			}
+		case spoiled:
+		case *diag.Bug: // within a graph of the node
+			err = e
+			return
 		case *ir.ShapeError:
 			if c.complex() {
 				im.lacking.add(c, "complex tensors")
@@ -133,7 +143,10 @@ func (im *importer) node(n *node) (err error) {
 		}
 		im.spoil(n)
 	}()
-	im.bindResults(c, rule(c))
+	undo := c.underAutocast()
+	results := rule(c)
+	undo()
+	im.bindResults(c, results)
 	return nil
 }
 

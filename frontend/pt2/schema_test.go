@@ -68,5 +68,6 @@ func TestFunctional(t *testing.T) {
 	require.True(t, Supported("torch.ops.aten.linear.default"))
 	require.False(t, Supported("torch.ops.aten.t_.default"))
 	require.False(t, Supported("torch.ops.mylib.linear.default"))
-	require.False(t, Supported("torch.ops.higher_order.cond"))
+	require.True(t, Supported("torch.ops.higher_order.cond"))
+	require.False(t, Supported("torch.ops.higher_order.flex_attention"))
 }

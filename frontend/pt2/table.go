@@ -41,6 +41,9 @@ func (c *call) findRule() rule {
 			return inPlace(r)
 		}
 	}
+	if r := controlRule(name); r != nil {
+		return r
+	}
 	return c.customRule()
 }
 
