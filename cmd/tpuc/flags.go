@@ -32,12 +32,16 @@ type compileFlags struct {
 }
 
 func (f *compileFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.target, "target", "cpu", "what to compile for, such as cpu, v6e:2x4 or v5litepod-16; see tpuc list targets")
+	f.addTarget(c)
 	addDims(c, &f.dims)
 	addCustom(c, &f.custom)
 	c.Flags().DurationVar(&f.timeout, "timeout", 0, "end the plugin's compile after this time, such as 10m; 0: no limit")
 	f.addPlugin(c)
 	f.addVerbosity(c)
+}
+
+func (f *compileFlags) addTarget(c *cobra.Command) {
+	c.Flags().StringVar(&f.target, "target", "cpu", "what to compile for, such as cpu, v6e:2x4 or v5litepod-16; see tpuc list targets")
 	complete(c, "target", targetNames)
 }
 

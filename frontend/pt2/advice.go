@@ -32,8 +32,8 @@ func advice(target, reason string) string {
 		return "add a function with these types to the file of --custom-ops"
 	case strings.Contains(target, "auto_functionalized"):
 		return "compile the archive as captured, without run_decompositions(), and give what the operator computes with --custom-ops"
-	case strings.HasPrefix(target, "torch.ops.higher_order."):
-		return "export the model without it: torch.compile regions, checkpointing, hooks and vmap are not needed for inference"
+	case strings.HasPrefix(target, "torch.ops.higher_order."), strings.HasPrefix(target, "torch._functorch."):
+		return "export the model without it: what torch.compile, checkpointing, hooks and vmap put around a computation is not needed for inference"
 	case !aten && strings.HasPrefix(target, "torch.ops."):
 		return "say what it computes in a file of functions and give it with --custom-ops"
 	case strings.Contains(reason, "complex"):
@@ -41,11 +41,11 @@ func advice(target, reason string) string {
 	case strings.Contains(base, "quantize") || strings.HasPrefix(base, "q_"):
 		return "export the model before it is quantized, or dequantize its weights"
 	case reason == "" && aten && decompositions()[strings.TrimSuffix(op, ".default")]:
-		return "save the archive after program.run_decompositions(), which expresses it by other operators; or give what it computes with --custom-ops"
+		return "save the archive after program.run_decompositions(), whose operators for it may be supported; or give what it computes with --custom-ops"
 	case reason == "" && aten:
 		return "express it by other operators in the model, or give what it computes with --custom-ops"
 	}
-	return ""
+	return "express this form of it by other operators in the model"
 }
 
 // dataDependent are operators whose result has a shape that only the data tells.

@@ -114,9 +114,43 @@ func (p *Program) Hints() (Binding, error) {
 // Bind gives symbols the values that a user named: by the symbol ("s77") or by a dimension of an input ("input_ids.1"). Every
 // symbol must get a value within its range; a dimension that the export fixed may be named with its own value only.
 func (p *Program) Bind(dims map[string]int64) (Binding, error) {
-	bound := make(Binding)
-	by := make(map[string]string) // the name that bound a symbol
 	var errs diag.List
+	bound, by := p.bindDims(&errs, dims)
+	p.finish(&errs, bound, by)
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return bound, nil
+}
+
+// BindOrExample is Bind, but that symbols which dims leave open, named in open, get the sizes of the export's example or, where those are not
+// recorded, the smallest that torch does not treat apart.
+func (p *Program) BindOrExample(dims map[string]int64) (bound Binding, open []Symbol, err error) {
+	var errs diag.List
+	bound, by := p.bindDims(&errs, dims)
+	for _, s := range p.Symbols {
+		if _, ok := bound[s.Name]; ok {
+			continue
+		}
+		open = append(open, s)
+		by[s.Name] = s.Name
+		if bound[s.Name] = s.Hint; s.Hint == 0 {
+			bound[s.Name] = min(max(s.Min, unspecial), s.Max)
+		}
+	}
+	p.finish(&errs, bound, by)
+	if err := errs.Err(); err != nil {
+		return nil, nil, err
+	}
+	return bound, open, nil
+}
+
+// unspecial is the smallest size that an export takes as any: 0 and 1 get graphs of their own.
+const unspecial = 2
+
+// bindDims gives the symbols that dims name their values. by says which name bound a symbol.
+func (p *Program) bindDims(errs *diag.List, dims map[string]int64) (bound Binding, by map[string]string) {
+	bound, by = make(Binding), make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(dims)) {
 		v := dims[name]
 		dim, ok := p.findDim(name)
@@ -132,13 +166,9 @@ func (p *Program) Bind(dims map[string]int64) (Binding, error) {
 			}
 			continue
 		}
-		p.solve(&errs, bound, by, name, dim.expr, v)
+		p.solve(errs, bound, by, name, dim.expr, v)
 	}
-	p.finish(&errs, bound, by)
-	if err := errs.Err(); err != nil {
-		return nil, err
-	}
-	return bound, nil
+	return bound, by
 }
 
 // BindShapes gives symbols the values that make the tensor inputs have these shapes, in the order of the tensor inputs.
