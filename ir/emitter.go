@@ -18,13 +18,15 @@ type Emitter interface {
 	Call(f *Func, args []Ref) []Ref
 }
 
-// HLO is one StableHLO operation in generic form.
+// HLO is one StableHLO operation in generic form, or as Verbatim says.
 type HLO struct {
 	Name    string // such as "stablehlo.add"
 	Args    []Ref
 	Attrs   []string // such as "dimension = 0 : i64", in the order written
 	Regions []Region
 	Out     []tensor.Type
+	// Verbatim is the whole operation but results and location, in place of all else but Name and Out. %$ begins names that are unique here.
+	Verbatim string
 }
 
 // Region is a single-block region, such as a reducer. Its body may read references of the region around it.

@@ -15,6 +15,7 @@ type Traits uint8
 const (
 	Elementwise Traits = 1 << iota // every output element depends on the elements at its own place only
 	Commutative                    // the two arguments may be swapped
+	Effect                         // does more than give results: it stays though nothing uses it, and equal ones are not merged
 	Exact                          // moves, compares or rounds once: evaluation gives the same bits on every processor, complex arithmetic aside
 )
 

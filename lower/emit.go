@@ -113,6 +113,10 @@ func (e *emitter) Emit(h ir.HLO) []ir.Ref {
 		name += ":" + strconv.Itoa(len(h.Out))
 	}
 	w := &e.body
+	if h.Verbatim != "" {
+		w.WriteString(e.indent + name + " = " + strings.ReplaceAll(h.Verbatim, "%$", "%v"+strconv.Itoa(e.next)+"_") + e.loc + "\n")
+		return refs
+	}
 	w.WriteString(e.indent + name + " = \"" + h.Name + "\"(" + names(h.Args) + ")")
 	if len(h.Regions) > 0 {
 		w.WriteString(" (")

@@ -37,6 +37,9 @@ func merge(c *Context, f *ir.Func) {
 	var args []uint64
 	f.Rewrite(func(_ *ir.Builder, n *ir.Node) []*ir.Value {
 		c.At(n)
+		if n.Op.Traits&ir.Effect != 0 {
+			return nil
+		}
 		args = args[:0]
 		for _, a := range n.Args {
 			args = append(args, id(a))
