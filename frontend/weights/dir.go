@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tpuc/internal/jsonerr"
+	"tpuc/internal/mmap"
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
 )
@@ -169,14 +170,7 @@ func checkpointFiles(dir string) (files []string, index map[string]string, err e
 
 // readIndexFile reads an index's weight_map. Shards must be in the index's own directory.
 func readIndexFile(path string) (map[string]string, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if st.Size() > maxIndex {
-		return nil, fmt.Errorf("%s: %d bytes, wanted at most %d", path, st.Size(), maxIndex)
-	}
-	data, err := os.ReadFile(path)
+	data, err := mmap.ReadFile(path, maxIndex)
 	if err != nil {
 		return nil, err
 	}

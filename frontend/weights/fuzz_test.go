@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"bytes"
 	"path/filepath"
 	"testing"
 
@@ -86,7 +87,8 @@ func FuzzWeightsConfig(f *testing.F) {
 		f.Add([]byte(`{"config": {"w": ` + meta("s", 7, tc.dims, tc.strides, tc.offset) + `}}`))
 	}
 	for _, s := range []string{`{`, `[]`, `{"config": 3}`, `{"config": {"w": 3}}`, `{"config": {"w": ` + meta("gone", 7, nil, nil, 0) + `, "w": ` + meta("s", 99, nil, nil, 0) + `}}`,
-		`{"config": {"w": {"tensor_meta": {"layout": 1}}}}`} {
+		`{"config": {"w": {"tensor_meta": {"layout": 1}}}}`, `{"config": {"w": ` + meta("s", 9, nil, nil, 0) + `, "x": ` + meta("weight_0", 7, []int64{4}, []int64{1}, 0) + `}}`,
+		`{"config": {"w": ` + meta("s", 7, []int64{2, 1, 2}, []int64{4, 7, 1}, 0) + `}}`, `{"config": {"w": ` + meta("s", 7, []int64{1}, nil, 0) + `}}`} {
 		f.Add([]byte(s))
 	}
 	for _, a := range seeds.Archives(f) {
@@ -99,6 +101,7 @@ func FuzzWeightsConfig(f *testing.F) {
 			{name: "r/data/weights/model_weights_config.json", data: config}}
 		if a, err := ReadArchive("fuzz", zipBytes(t, entries)); err == nil {
 			loadAll(t, a)
+			digestAll(t, a)
 		}
 	})
 }
@@ -111,6 +114,16 @@ func FuzzArchive(f *testing.F) {
 			f.Add(zipBytes(f, tc.entries))
 		}
 	}
+	for _, tc := range hostileViews {
+		f.Add(zipBytes(f, archiveOf(`"w": `+meta("s", 7, tc.dims, tc.strides, tc.offset)+`, "v": `+meta("s", 7, []int64{2, 2, 3}, []int64{20, 2, 1}, 0), entry{name: "s", data: f32s(100)})))
+	}
+	for _, tc := range pickledFaults {
+		f.Add(changePickled(f, tc.change))
+	}
+	good := zipBytes(f, archiveOf(`"w": `+meta("s", 7, []int64{2}, []int64{1}, 0), entry{name: "s", data: f32s(2)}))
+	f.Add(bytes.Replace(good, f32s(2), []byte("damaged!"), 1))
+	f.Add(bytes.Replace(good, []byte("{}"), []byte("[]"), 1))
+	f.Add(bytes.ReplaceAll(good, []byte("PK\x01\x02\x14\x00\x14\x00\x08"), []byte("PK\x01\x02\x14\x00\x14\x00\x09"))) // encrypted
 	for _, a := range seeds.Archives(f) {
 		f.Add(a.Data)
 	}
@@ -120,6 +133,7 @@ func FuzzArchive(f *testing.F) {
 			return
 		}
 		loadAll(t, a)
+		digestAll(t, a)
 		a.Identity()
 		for _, n := range a.EntryNames() {
 			_, _ = a.Entry(n) // only that it returns
@@ -138,4 +152,24 @@ func loadAll(t *testing.T, s Source) {
 			t.Fatalf("%q is %s with %d bytes, wanted %s", n, x.Type, len(x.Data), typ)
 		}
 	}
+}
+
+// digestAll holds tensors with one view to one digest.
+func digestAll(t *testing.T, a *Archive) {
+	seen := make(map[string]string)
+	for _, s := range a.Tensors() {
+		if found, err := a.Find(s.Name); err != nil || found.View() != s.View() {
+			continue // a constant of a weight's name
+		}
+		d, err := a.Digest(s.Name)
+		if err != nil || s.View() == "" {
+			continue
+		}
+		if other, ok := seen[s.View()]; ok && other != d {
+			t.Fatalf("%q has digest %s, another name of it %s", s.Name, d, other)
+		}
+		seen[s.View()] = d
+	}
+	_, err := a.Digest("nobody")
+	require.ErrorIs(t, err, ErrNoTensor)
 }

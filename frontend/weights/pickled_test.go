@@ -93,55 +93,63 @@ func openPickled(t testing.TB, data []byte) (*Archive, string) {
 	return a, a.Identity()
 }
 
+const state = "serialized_state_dict.pt"
+
+// changePickled rewrites the entry of the weights of an archive of torch 2.5 by f.
+func changePickled(t testing.TB, f func(inner []entry) []entry) []byte {
+	outer := unzip(t, pickledArchive(t, "old_2.5.1"))
+	i := slices.IndexFunc(outer, func(e entry) bool { return e.name == state })
+	outer[i].data = zipBytes(t, f(unzip(t, outer[i].data)))
+	return zipBytes(t, outer)
+}
+
+func edit(name string, f func(data []byte) []byte) func([]entry) []entry {
+	return func(list []entry) []entry {
+		for i := range list {
+			if list[i].name == "archive/"+name {
+				list[i].data = f(list[i].data)
+			}
+		}
+		return list
+	}
+}
+
+func replace(old, by string) func([]entry) []entry {
+	return edit("data.pkl", func(b []byte) []byte { return bytes.Replace(b, []byte(old), []byte(by), 1) })
+}
+
+func without(name string) func([]entry) []entry {
+	return func(list []entry) []entry {
+		return slices.DeleteFunc(list, func(e entry) bool { return e.name == "archive/"+name })
+	}
+}
+
+// pickledFaults are changes of the file of torch.save in an archive.
+var pickledFaults = []struct {
+	name   string
+	change func([]entry) []entry
+	tensor string // the tensor that is at fault; empty: the whole archive
+	want   string
+}{
+	{"a call", replace("collections\nOrderedDict", "os\nsystem"), "", `global "os.system"`},
+	{"pickle cut", edit("data.pkl", func(b []byte) []byte { return b[:len(b)/2] }), "", "does not end"},
+	{"no pickle", without("data.pkl"), "", `no entry "data.pkl"`},
+	{"big endian", edit("byteorder", func([]byte) []byte { return []byte("big") }), "", `is "big", wanted "little"`},
+	{"two folders", func(l []entry) []entry { return append(l, entry{name: "x/y"}) }, "", "is outside of the folder"},
+	{"no storage", without("data/2"), "fc1.weight", `"data/2" of entry "serialized_state_dict.pt", is not in the archive`},
+	{"short storage", edit("data/2", func(b []byte) []byte { return b[:100] }), "fc1.weight", "has 100 bytes, wanted 128 elements"},
+	{"empty storage", edit("data/2", func(b []byte) []byte { return nil }), "fc1.weight", "has 0 bytes"},
+	{"key with a path", replace("X\x01\x00\x00\x002", "X\x09\x00\x00\x00../data/2"), "fc1.weight", "is not in the archive"},
+	{"size", replace("K\x10K\x08\x86", "K\xffK\x08\x86"), "fc1.weight", "reads element"},
+	{"negative size", replace("K\x10K\x08\x86", "J\xff\xff\xff\xffK\x08\x86"), "fc1.weight", "is -1"},
+	{"rank", replace("K\x08K\x01\x86", "K\x01\x85"), "fc1.weight", "2 sizes with 1 strides"},
+}
+
 // Faults of the inner zip file and of the views in it are errors of the archive or of the tensor.
 func TestPickledFaults(t *testing.T) {
-	const state = "serialized_state_dict.pt"
-	// change rewrites the entry of the weights by f.
-	change := func(t *testing.T, f func(inner []entry) []entry) []byte {
-		outer := unzip(t, pickledArchive(t, "old_2.5.1"))
-		i := slices.IndexFunc(outer, func(e entry) bool { return e.name == state })
-		outer[i].data = zipBytes(t, f(unzip(t, outer[i].data)))
-		return zipBytes(t, outer)
-	}
-	edit := func(name string, f func(data []byte) []byte) func([]entry) []entry {
-		return func(list []entry) []entry {
-			for i := range list {
-				if list[i].name == "archive/"+name {
-					list[i].data = f(list[i].data)
-				}
-			}
-			return list
-		}
-	}
-	replace := func(old, by string) func([]entry) []entry {
-		return edit("data.pkl", func(b []byte) []byte { return bytes.Replace(b, []byte(old), []byte(by), 1) })
-	}
-	without := func(name string) func([]entry) []entry {
-		return func(list []entry) []entry {
-			return slices.DeleteFunc(list, func(e entry) bool { return e.name == "archive/"+name })
-		}
-	}
-	for _, c := range []struct {
-		name   string
-		change func([]entry) []entry
-		tensor string // the tensor that is at fault; empty: the whole archive
-		want   string
-	}{
-		{"a call", replace("collections\nOrderedDict", "os\nsystem"), "", `global "os.system"`},
-		{"pickle cut", edit("data.pkl", func(b []byte) []byte { return b[:len(b)/2] }), "", "does not end"},
-		{"no pickle", without("data.pkl"), "", `no entry "data.pkl"`},
-		{"big endian", edit("byteorder", func([]byte) []byte { return []byte("big") }), "", `is "big", wanted "little"`},
-		{"two folders", func(l []entry) []entry { return append(l, entry{name: "x/y"}) }, "", "is outside of the folder"},
-		{"no storage", without("data/2"), "fc1.weight", `"data/2" of entry "serialized_state_dict.pt", is not in the archive`},
-		{"short storage", edit("data/2", func(b []byte) []byte { return b[:100] }), "fc1.weight", "has 100 bytes, wanted 128 elements"},
-		{"empty storage", edit("data/2", func(b []byte) []byte { return nil }), "fc1.weight", "has 0 bytes"},
-		{"key with a path", replace("X\x01\x00\x00\x002", "X\x09\x00\x00\x00../data/2"), "fc1.weight", "is not in the archive"},
-		{"size", replace("K\x10K\x08\x86", "K\xffK\x08\x86"), "fc1.weight", "reads element"},
-		{"negative size", replace("K\x10K\x08\x86", "J\xff\xff\xff\xffK\x08\x86"), "fc1.weight", "is -1"},
-		{"rank", replace("K\x08K\x01\x86", "K\x01\x85"), "fc1.weight", "2 sizes with 1 strides"},
-	} {
+	for _, c := range pickledFaults {
 		t.Run(c.name, func(t *testing.T) {
-			a, err := readArchive("a.pt2", &mmap.File{Data: change(t, c.change)})
+			a, err := readArchive("a.pt2", &mmap.File{Data: changePickled(t, c.change)})
 			if c.tensor == "" {
 				require.ErrorContains(t, err, c.want)
 				require.ErrorContains(t, err, "a.pt2")
@@ -157,7 +165,7 @@ func TestPickledFaults(t *testing.T) {
 		})
 	}
 	t.Run("what to do", func(t *testing.T) {
-		_, err := readArchive("a.pt2", &mmap.File{Data: change(t, replace("torch._utils\n_rebuild_parameter", "torch._utils\n_rebuild_wrapper_subclass"))})
+		_, err := readArchive("a.pt2", &mmap.File{Data: changePickled(t, replace("torch._utils\n_rebuild_parameter", "torch._utils\n_rebuild_wrapper_subclass"))})
 		var d *diag.Error
 		require.ErrorAs(t, err, &d)
 		require.Equal(t, "pt2/pickle", d.Code)

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -345,6 +346,13 @@ func FuzzOpen(f *testing.F) {
 	}
 	f.Add(bytes.ReplaceAll(seed, []byte("machine code"), []byte("MACHINE CODE")))
 	f.Add(bytes.ReplaceAll(seed, []byte(`"format"`), []byte(`"tamrof"`)))
+	z, err := zip.NewReader(bytes.NewReader(seed), int64(len(seed)))
+	require.NoError(f, err)
+	for i := range z.File {
+		for _, change := range []string{"leave out", "double", "deflate", "cut", "empty", "rename"} {
+			f.Add(rezip(f, z, i, change))
+		}
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "a.tpuc")
 		require.NoError(t, os.WriteFile(path, data, 0o644))
@@ -353,6 +361,13 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		defer a.Close()
+		for _, list := range a.Manifest.weightLists() {
+			for _, w := range list.list {
+				if x, err := a.Tensor(w); err == nil && x.Bytes() != int64(len(x.Data)) {
+					t.Fatalf("%s with %d bytes", x.Type, len(x.Data))
+				}
+			}
+		}
 		// What Open and Verify accept is what Write wrote: all tensors can be read.
 		if a.Verify() == nil {
 			for _, w := range a.Manifest.Constants {
@@ -410,4 +425,44 @@ func FuzzManifest(f *testing.F) {
 			}
 		}
 	})
+}
+
+// rezip writes the entries again, aligned, with a change to entry i.
+func rezip(t testing.TB, z *zip.Reader, i int, change string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := &zipWriter{zip: zip.NewWriter(&b)}
+	for k, f := range z.File {
+		r, err := f.Open()
+		require.NoError(t, err)
+		data, err := io.ReadAll(r)
+		require.NoError(t, err)
+		name, times := f.Name, 1
+		if k == i {
+			switch change {
+			case "leave out":
+				times = 0
+			case "double":
+				times = 2
+			case "cut":
+				data = data[:len(data)/2]
+			case "empty":
+				data = nil
+			case "rename":
+				name = "../" + name
+			case "deflate":
+				e, err := w.zip.Create(name)
+				require.NoError(t, err)
+				_, err = e.Write(data)
+				require.NoError(t, err)
+				times = 0
+			}
+		}
+		for range times {
+			_, _, err = w.add(name, raw(data))
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, w.zip.Close())
+	return b.Bytes()
 }
