@@ -26,48 +26,68 @@ var CumSum = define(Def[CumSumAttr]{
 		}
 		return one(in[0])
 	},
-	Decompose: decomposeCumSum, Eval: evalCumSum,
+	Decompose: func(b *ir.Builder, n *ir.Node, a CumSumAttr) []*ir.Value {
+		x := widen(b, n.Args[0])
+		y := cumulate(b, a.Axis, a.Reverse, []*ir.Value{x}, []*tensor.Tensor{tensor.Scalar(x.Type.DType, 0)},
+			func(earlier, later []*ir.Value) []*ir.Value { return []*ir.Value{Add.Make(b, later[0], earlier[0])} })
+		return []*ir.Value{Cast(b, y[0], n.Outs[0].Type.DType)}
+	},
+	Eval: func(in []*tensor.Tensor, a CumSumAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
+		return evalCumulative(in[0], a.Axis, a.Reverse, out[0], &addFn)
+	},
 })
 
-// decomposeCumSum adds x to itself moved by 1, 2, 4, ... places: log2(extent) steps of vector work without a loop.
-func decomposeCumSum(b *ir.Builder, n *ir.Node, a CumSumAttr) []*ir.Value {
-	x, t := widen(b, n.Args[0]), n.Outs[0].Type
-	zero := Constant.Make(b, ConstantAttr{Value: tensor.Scalar(x.Type.DType, 0)})
-	for by := int64(1); by < t.Dims[a.Axis]; by *= 2 {
-		move := PadAttr{Low: make([]int64, t.Rank()), High: make([]int64, t.Rank()), Interior: make([]int64, t.Rank())}
-		move.Low[a.Axis], move.High[a.Axis] = by, -by
-		if a.Reverse {
-			move.Low[a.Axis], move.High[a.Axis] = -by, by
-		}
-		x = Add.Make(b, x, Pad.Make(b, move, x, zero))
+// cumulate combines values of one shape, together, with all before them along axis, or all after them: log2(extent) steps, each with what
+// lies 1, 2, 4, ... places before, without a loop. What lies before the start is neutral. combine is associative.
+func cumulate(b *ir.Builder, axis int64, reverse bool, xs []*ir.Value, neutral []*tensor.Tensor, combine func(earlier, later []*ir.Value) []*ir.Value) []*ir.Value {
+	t := xs[0].Type
+	fill := make([]*ir.Value, len(xs))
+	for i, v := range neutral {
+		fill[i] = Constant.Make(b, ConstantAttr{Value: v})
 	}
-	return []*ir.Value{Cast(b, x, t.DType)}
+	for by := int64(1); by < t.Dims[axis]; by *= 2 {
+		move := PadAttr{Low: make([]int64, t.Rank()), High: make([]int64, t.Rank()), Interior: make([]int64, t.Rank())}
+		move.Low[axis], move.High[axis] = by, -by
+		if reverse {
+			move.Low[axis], move.High[axis] = -by, by
+		}
+		earlier := make([]*ir.Value, len(xs))
+		for i, x := range xs {
+			earlier[i] = Pad.Make(b, move, x, fill[i])
+		}
+		xs = combine(earlier, xs)
+	}
+	return xs
 }
 
-// evalCumSum walks every line once; in reverse it walks the steps backwards.
-func evalCumSum(in []*tensor.Tensor, a CumSumAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
-	x, t := in[0], out[0]
-	axis := []int64{a.Axis}
-	rows, steps := offsets(x.Dims, free(x.Rank(), axis)), offsets(x.Dims, axis)
-	if a.Reverse {
+// runningMax is the maximum up to every element of a vector of integers.
+func runningMax(b *ir.Builder, x *ir.Value) *ir.Value {
+	return cumulate(b, 0, false, []*ir.Value{x}, []*tensor.Tensor{bound(x.Type.DType, false)}, func(earlier, later []*ir.Value) []*ir.Value {
+		return []*ir.Value{Maximum.Make(b, later[0], earlier[0])}
+	})[0]
+}
+
+// evalCumulative walks every line once; in reverse it walks the steps backwards. Floats are combined in float64 and rounded once.
+func evalCumulative(x *tensor.Tensor, axis int64, reverse bool, t tensor.Type, fn *scalar2) ([]*tensor.Tensor, error) {
+	along := []int64{axis}
+	rows, steps := offsets(x.Dims, free(x.Rank(), along)), offsets(x.Dims, along)
+	if reverse {
 		slices.Reverse(steps)
 	}
 	switch {
 	case t.DType.IsFloat():
-		return result(tensor.FromFloats(t, runningSum(x.Floats(), rows, steps)))
+		return result(tensor.FromFloats(t, running(x.Floats(), rows, steps, fn.f)))
 	case t.DType.IsComplex():
-		return result(tensor.FromComplexes(t, runningSum(x.Complexes(), rows, steps)))
+		return result(tensor.FromComplexes(t, running(x.Complexes(), rows, steps, fn.c)))
 	}
-	return result(tensor.FromInts(t, runningSum(x.Ints(), rows, steps)))
+	return result(tensor.FromInts(t, running(x.Ints(), rows, steps, fn.i)))
 }
 
-// runningSum sums in place from each of rows along steps.
-func runningSum[T int64 | float64 | complex128](x []T, rows, steps []int64) []T {
+// running combines in place from each of rows along steps.
+func running[T any](x []T, rows, steps []int64, f func(a, b T) T) []T {
 	for _, r := range rows {
-		var sum T
-		for _, s := range steps {
-			sum += x[r+s]
-			x[r+s] = sum
+		for i := 1; i < len(steps); i++ {
+			x[r+steps[i]] = f(x[r+steps[i-1]], x[r+steps[i]])
 		}
 	}
 	return x
