@@ -5,6 +5,7 @@
 package mmap
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"sync"
@@ -50,6 +51,19 @@ func Map(f *os.File) (*File, error) {
 	default:
 		return mapFile(f, int(size))
 	}
+}
+
+// ReadFile reads the file at path into memory of its own, at most limit bytes. What Open refuses is refused.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if size := int64(len(f.Data)); size > limit {
+		return nil, fmt.Errorf("%s: %d bytes, wanted at most %d", path, size, limit)
+	}
+	return bytes.Clone(f.Data), nil
 }
 
 // Close unmaps the file. Slices of Data must not be used afterwards. A second Close does nothing.

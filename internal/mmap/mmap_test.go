@@ -32,3 +32,16 @@ func TestOpen(t *testing.T) {
 	_, err = Open(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+func TestReadFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	require.NoError(t, os.WriteFile(path, []byte("hello"), 0o600))
+	data, err := ReadFile(path, 5)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(data))
+	_, err = ReadFile(path, 4)
+	require.EqualError(t, err, path+": 5 bytes, wanted at most 4")
+	_, err = ReadFile(dir, 5)
+	require.EqualError(t, err, dir+": a directory, wanted a regular file")
+}
