@@ -1,11 +1,10 @@
 package tpuc
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 
 	"tpuc/frontend/pt2"
+	"tpuc/internal/mmap"
 	"tpuc/ir/text"
 )
 
@@ -15,14 +14,7 @@ func LoadCustomOps(path string) (*pt2.CustomOps, error) {
 	if path == "" {
 		return nil, nil
 	}
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if st.Size() > maxText {
-		return nil, fmt.Errorf("%s has %d bytes, wanted at most %d", path, st.Size(), maxText)
-	}
-	data, err := os.ReadFile(path)
+	data, err := mmap.ReadFile(path, maxText)
 	if err != nil {
 		return nil, err
 	}

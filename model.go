@@ -3,12 +3,12 @@ package tpuc
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"tpuc/frontend/pt2"
 	"tpuc/frontend/weights"
+	"tpuc/internal/mmap"
 	"tpuc/ir"
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
@@ -19,7 +19,7 @@ import (
 // Model is a model with fixed shapes, ready for the passes. Close it after the last use of its module.
 type Model struct {
 	Name    string // base name without extensions
-	Kind    string // "pt2" or "text"
+	Kind    string // "pt2", "text" or "stablehlo"
 	Torch   string // version of torch that captured it; may be empty
 	Module  *ir.Module
 	Inputs  []Port
@@ -49,11 +49,15 @@ type Shapes struct {
 // maxText bounds a module in textual form.
 const maxText = 256 << 20
 
-// Load opens the model at path: a torch.export archive (.pt2, .pt2.gz) or a module in textual form (.tpu).
+// Load opens the model at path: a torch.export archive (.pt2, .pt2.gz), a module in textual form (.tpu), or StableHLO text (.mlir, .stablehlo, or
+// by its first bytes).
 func Load(ctx context.Context, path string, shapes Shapes) (*Model, error) {
 	m := &Model{Name: ModelName(path)}
 	if strings.HasSuffix(path, ".tpu") {
 		return m, m.loadText(path, shapes)
+	}
+	if isStableHLO(path) {
+		return m, m.loadStableHLO(path, shapes)
 	}
 	if isArtifact(path) {
 		return nil, fmt.Errorf("%s is an artifact, which is compiled already, wanted a model", path)
@@ -78,17 +82,10 @@ func (m *Model) Close() error {
 }
 
 func (m *Model) loadText(path string, shapes Shapes) error {
-	st, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if st.Size() > maxText {
-		return fmt.Errorf("%s has %d bytes, wanted at most %d", path, st.Size(), maxText)
-	}
 	if len(shapes.Dims) > 0 {
 		return fmt.Errorf("%s has no symbolic dimensions: the shapes of a module in textual form are fixed", path)
 	}
-	data, err := os.ReadFile(path)
+	data, err := mmap.ReadFile(path, maxText)
 	if err != nil {
 		return err
 	}
@@ -165,7 +162,7 @@ func isArtifact(path string) bool {
 // ModelName is the base name of a model's file without the extensions of models.
 func ModelName(path string) string {
 	name := filepath.Base(path)
-	for _, ext := range []string{".gz", ".pt2", ".tpu"} {
+	for _, ext := range []string{".gz", ".pt2", ".tpu", ".mlir", ".stablehlo"} {
 		name = strings.TrimSuffix(name, ext)
 	}
 	return name

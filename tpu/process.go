@@ -79,7 +79,11 @@ func runChild(ctx context.Context, req Request, env []string) (*run, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		start := time.Now()
-		out.startErr = cmd.Start()
+		if _, err := os.Stat(cmd.Dir); err != nil { // Start would blame the program for it
+			out.startErr = fmt.Errorf("the temporary folder: %w; set TMPDIR to one that exists", err)
+		} else {
+			out.startErr = cmd.Start()
+		}
 		w.Close()
 		if out.startErr == nil {
 			go func() { defer close(answer); out.read(r, req.OnPhase, cancel) }()

@@ -224,6 +224,11 @@ func TestNoChild(t *testing.T) {
 	require.Contains(t, failure(t, t.Context(), req, tpu.NoChild).Error(), "must call tpu.ChildMain first")
 	req.Exe = filepath.Join(t.TempDir(), "absent")
 	failure(t, t.Context(), req, tpu.NoChild)
+	t.Run("no temporary folder", func(t *testing.T) {
+		req := cpuRequest(t)
+		t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "absent"))
+		require.Regexp(t, "the temporary folder: stat .*absent: .*; set TMPDIR", failure(t, t.Context(), req, tpu.NoChild).Error())
+	})
 	t.Setenv("TPUC_COMPILE_CHILD", "1")
 	_, err := tpu.Compile(t.Context(), cpuRequest(t))
 	require.ErrorContains(t, err, "compile inside a compile child")
