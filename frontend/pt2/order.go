@@ -97,6 +97,13 @@ func diff(c *call) *ir.Value {
 	if x.Type.Rank() == 0 {
 		c.failf("self has rank 0, wanted 1 or more")
 	}
+	times := c.int("n")
+	if times < 0 {
+		c.failf("n is %d, wanted 0 or more", times)
+	}
+	if times == 0 { // nothing is joined either
+		return x
+	}
 	var parts []*ir.Value
 	if p := c.opt("prepend"); p != nil {
 		parts = append(parts, p)
@@ -106,7 +113,7 @@ func diff(c *call) *ir.Value {
 		parts = append(parts, p)
 	}
 	x = concat(c.b, axis, parts...)
-	times := min(c.int("n"), x.Type.Dims[axis])
+	times = min(times, x.Type.Dims[axis])
 	if times > maxTaps {
 		c.unsupported("differences of order %d", times)
 	}

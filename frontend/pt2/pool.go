@@ -258,10 +258,14 @@ func (c *call) scaleOf(i int, n, o int64) float64 {
 			return float64(float32(1 / f[i]))
 		}
 	}
-	for _, name := range [][]string{{"scales"}, {"scales_h", "scales_w"}, {"scales_d", "scales_h", "scales_w"}} {
-		if i < len(name) && c.schema.param(name[0]) != nil && c.schema.param(name[len(name)-1]) != nil && c.has(name[i]) {
+	for _, name := range [][]string{{"scales"}, {"scales_d", "scales_h", "scales_w"}, {"scales_h", "scales_w"}} {
+		if c.schema.param(name[0]) == nil {
+			continue
+		}
+		if i < len(name) && c.has(name[i]) {
 			return float64(float32(1 / c.float(name[i])))
 		}
+		break
 	}
 	return float64(float32(n) / float32(o))
 }
@@ -333,8 +337,17 @@ func (c *call) interpolate(spatial int, weights weightsOf) *ir.Value {
 	if lead < 0 {
 		c.failf("input is %s, wanted %d dimensions", x.Type, spatial)
 	}
-	x = c.cast(x, wide(d))
-	for i := range spatial {
+	fixed := d == tensor.U8
+	if fixed {
+		x = c.cast(x, tensor.I32)
+	} else {
+		x = c.cast(x, wide(d))
+	}
+	for k := range spatial {
+		i := k
+		if fixed { // rounded after each dimension, the last first
+			i = spatial - 1 - k
+		}
 		axis := lead + i
 		n, o := x.Type.Dims[axis], out[axis]
 		if n == 0 || n*o > maxMatrix {
@@ -351,9 +364,35 @@ func (c *call) interpolate(spatial int, weights weightsOf) *ir.Value {
 		for k := range rows {
 			rows[k] = weights(int64(k), n, o, scale, align)
 		}
+		if fixed {
+			x = c.resampleFixed(x, axis, rows)
+			continue
+		}
 		x = c.resample(x, axis, rows)
 	}
 	return c.cast(x, d)
+}
+
+// resampleFixed is resample of bytes held as i32, with weights of 15 bits, rounded and bounded as torch does
+// (aten/src/ATen/native/cpu/UpSampleKernel.cpp, compute_index_ranges_int16_weights).
+func (c *call) resampleFixed(x *ir.Value, axis int, rows [][]float64) *ir.Value {
+	top := 0.0
+	for _, r := range rows {
+		top = max(top, slices.Max(r))
+	}
+	bits := 0
+	for bits < 22 && int64(0.5+top*float64(int64(2)<<bits)) < 1<<15 {
+		bits++
+	}
+	for _, r := range rows {
+		for k := range r {
+			r[k] = math.Round(r[k] * float64(int64(1)<<bits))
+		}
+	}
+	y := c.resample(x, axis, rows)
+	y = op.Add.Make(c.b, y, like(c.b, y, intScalar(1<<bits>>1)))
+	y = op.ShiftRight.Make(c.b, y, like(c.b, y, intScalar(int64(bits))))
+	return c.clampTo(y, intScalar(0), intScalar(255))
 }
 
 // source is the input position of an output position, in pixels.
@@ -402,15 +441,12 @@ func cubic(x, a float64) float64 {
 func triangleFilter(x float64) float64 { return max(1-math.Abs(x), 0) }
 func cubicFilter(x float64) float64    { return cubic(x, -0.5) }
 
-// antialias widens a filter of a support to the ratio of shrinking, as Pillow does.
+// antialias widens a filter of a support to the ratio of shrinking, as Pillow does. Aligned corners change nothing but the scale.
 func antialias(support float64, filter func(float64) float64) weightsOf {
-	return func(o, n, _ int64, scale float64, align bool) []float64 {
+	return func(o, n, _ int64, scale float64, _ bool) []float64 {
 		row := make([]float64, n)
 		wideBy := max(scale, 1)
 		center := scale * (float64(o) + 0.5)
-		if align {
-			center = scale*float64(o) + 0.5
-		}
 		from := max(int64(center-support*wideBy+0.5), 0)
 		to := min(int64(center+support*wideBy+0.5), n)
 		total := 0.0

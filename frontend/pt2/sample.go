@@ -29,8 +29,9 @@ func gridSampler(c *call) *ir.Value {
 	d := x.Type.DType
 	g := gridder{c: c, f: fb{c.b, c}, n: grid.Type.Dims[0], points: grid.Type.Dims[1] * grid.Type.Dims[2], border: padding == 1}
 	g.h, g.w = x.Type.Dims[2], x.Type.Dims[3]
-	grid = reshape(c.b, c.cast(grid, wide(d)), []int64{g.n, g.points, 2})
-	g.image = reshape(c.b, c.cast(x, wide(d)), []int64{g.n, x.Type.Dims[1], g.h * g.w})
+	// All is computed and rounded in the input's own type, as torch does.
+	grid = reshape(c.b, c.cast(grid, d), []int64{g.n, g.points, 2})
+	g.image = reshape(c.b, x, []int64{g.n, x.Type.Dims[1], g.h * g.w})
 	px, py := g.pixel(grid, 0, g.w, align), g.pixel(grid, 1, g.h, align)
 	var y *ir.Value
 	if mode == 1 {
@@ -39,7 +40,7 @@ func gridSampler(c *call) *ir.Value {
 		x0, y0 := op.Floor.Make(c.b, px), op.Floor.Make(c.b, py)
 		x1, y1 := g.f.add(x0, g.f.c(x0, 1)), g.f.add(y0, g.f.c(y0, 1))
 		tx, ty := g.f.sub(px, x0), g.f.sub(py, y0)
-		sx, sy := g.f.sub(g.f.c(tx, 1), tx), g.f.sub(g.f.c(ty, 1), ty)
+		sx, sy := g.f.sub(x1, px), g.f.sub(y1, py)
 		y = g.at(x0, y0, g.f.mul(sx, sy))
 		y = g.f.add(y, g.at(x1, y0, g.f.mul(tx, sy)))
 		y = g.f.add(y, g.at(x0, y1, g.f.mul(sx, ty)))
@@ -78,7 +79,8 @@ func (g gridder) at(x, y, weight *ir.Value) *ir.Value {
 	b := g.c.b
 	cx, cy := g.f.min(g.f.max(x, 0), float64(g.w-1)), g.f.min(g.f.max(y, 0), float64(g.h-1))
 	inside := op.And.Make(b, compare(b, op.EQ, cx, x), compare(b, op.EQ, cy, y))
-	ids := g.f.add(g.f.scale(cy, float64(g.w)), cx)
+	col, row := g.c.cast(cx, wide(cx.Type.DType)), g.c.cast(cy, wide(cy.Type.DType))
+	ids := g.f.add(g.f.scale(row, float64(g.w)), col)
 	if g.h*g.w >= 1<<24 { // whole numbers end there in f32
 		g.c.unsupported("an image of %d x %d", g.h, g.w)
 	}

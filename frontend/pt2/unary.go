@@ -278,8 +278,9 @@ func softshrink(f fb, x *ir.Value) *ir.Value {
 // logit is log(x / (1 - x)), with x kept eps away from 0 and 1 where eps is given.
 func logit(f fb, x *ir.Value) *ir.Value {
 	if f.call.has("eps") {
-		eps := f.call.float("eps")
-		x = f.min(f.max(x, eps), 1-eps)
+		lo := f.call.float("eps")
+		hi := 1 - lo // below lo where eps is above 1/2: lo wins then
+		x = f.where(op.LT, x, lo, f.c(x, lo), f.where(op.GT, x, hi, f.c(x, hi), x))
 	}
 	return f.sub(op.Log.Make(f.b, x), op.Log1p.Make(f.b, f.neg(x)))
 }
