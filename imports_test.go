@@ -45,6 +45,8 @@ var mayImport = map[string]string{
 	".":        "*",
 	"cmd/tpuc": ". ir ir/op ir/text ir/eval ir/tensor ir/diag passes tpu tpu/chip tpu/plugin tpu/artifact tpu/runtime frontend/weights internal/compare internal/atomicfile internal/reduce",
 
+	"tools/coverage": ". frontend/pt2 internal/atomicfile",
+
 	"internal/atomicfile": "",
 	"internal/jsonerr":    "",
 	"internal/mmap":       "",

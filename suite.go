@@ -21,13 +21,13 @@ type Case struct {
 	Variant string `json:"variant"` // VariantRaw, VariantDecomposed, or the archive's name where that is another
 	Model   string `json:"model"`   // path of the archive
 
-	Calls       []CaseCall         `json:"-"` // in order
-	CompileOnly bool               `json:"-"` // there is nothing to compare with by design: NAME.pt2 beside NAME.case.json
-	Stateful    bool               `json:"-"` // state is carried over from call to call; otherwise each call begins with the initial state
-	Tolerance   *compare.Tolerance `json:"-"` // nil: compare.Default of each dtype
-	Noise       float64            `json:"-"` // torch's own error against float64, which bounds that of bf16 and f16 outputs; 0: not known
-	Expect      *string            `json:"-"` // the archive must be refused with a message that holds this
-	Problem     string             `json:"-"` // why it cannot be run; empty: it can
+	Calls       []CaseCall         `json:"-"`                     // in order
+	CompileOnly bool               `json:"-"`                     // there is nothing to compare with by design: NAME.pt2 beside NAME.case.json
+	Stateful    bool               `json:"-"`                     // state is carried over from call to call; otherwise each call begins with the initial state
+	Tolerance   *compare.Tolerance `json:"-"`                     // nil: compare.Default of each dtype
+	Noise       float64            `json:"torch_noise,omitempty"` // torch's own error against float64, which bounds that of bf16 and f16 outputs; 0: not known
+	Expect      *string            `json:"-"`                     // the archive must be refused with a message that holds this
+	Problem     string             `json:"-"`                     // why it cannot be run; empty: it can
 }
 
 // CaseCall are the safetensors files of one call.

@@ -58,6 +58,7 @@ Exit status: 0 all are ok; 3 numbers differ; 1 otherwise, as where a DIR holds n
 	fs.StringVar(&f.selected, "run", "", "run only the cases whose NAME/VARIANT this regular expression matches")
 	fs.DurationVar(&f.timeout, "timeout", caseTimeout, "end a case after this time; 0: no limit")
 	fs.StringVar(&f.junit, "junit", "", "write a report for continuous integration to this file, as JUnit XML")
+	fs.StringVar(&f.report, "report", "", "write what --json prints to this file too")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "show every comparison, and messages whole")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "show only the cases that are not ok, and the totals")
 	addJSON(c, &f.json)
@@ -69,7 +70,7 @@ type testFlags struct {
 	compileFlags
 	evaluate, compileOnly, raw, decomposed, json bool
 	jobs                                         int
-	selected, junit                              string
+	selected, junit, report                      string
 }
 
 // options checks the flags and puts them together.
@@ -131,6 +132,11 @@ func runTest(c *cobra.Command, dirs []string, f *testFlags, o tpuc.SuiteOptions)
 	}
 	if f.junit != "" {
 		if err := atomicfile.Write(f.junit, func(w io.Writer) error { return r.WriteJUnit(w) }); err != nil {
+			return err
+		}
+	}
+	if f.report != "" {
+		if err := atomicfile.Write(f.report, func(w io.Writer) error { return writeJSON(w, r) }); err != nil {
 			return err
 		}
 	}
