@@ -315,3 +315,32 @@ func TestEndsOfCases(t *testing.T) {
 	_, err = tpuc.RunCases(t.Context(), cases, tpuc.SuiteOptions{Target: four})
 	require.ErrorContains(t, err, "v6e:2x2 has 4 devices")
 }
+
+// TestSample takes the same cases every time, in order, and keeps most of them when one comes along.
+func TestSample(t *testing.T) {
+	var cases []tpuc.Case
+	for i := range 50 {
+		cases = append(cases, tpuc.Case{Name: "zoo/" + string(rune('a'+i/26)) + string(rune('a'+i%26)), Variant: tpuc.VariantRaw})
+	}
+	ids := func(list []tpuc.Case) (out []string) {
+		for _, c := range list {
+			out = append(out, c.ID())
+		}
+		return out
+	}
+	some := ids(tpuc.SelectCases(cases, tpuc.SuiteOptions{Sample: 10}))
+	require.Len(t, some, 10)
+	require.IsIncreasing(t, some)
+	require.Equal(t, some, ids(tpuc.SelectCases(cases, tpuc.SuiteOptions{Sample: 10})))
+	require.NotEqual(t, some, ids(cases[:10]))
+	kept := 0
+	for _, id := range ids(tpuc.SelectCases(cases[:49], tpuc.SuiteOptions{Sample: 10})) {
+		for _, s := range some {
+			if id == s {
+				kept++
+			}
+		}
+	}
+	require.GreaterOrEqual(t, kept, 9)
+	require.Len(t, tpuc.SelectCases(cases, tpuc.SuiteOptions{Sample: 60}), 50)
+}

@@ -1,7 +1,9 @@
 package tpuc
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -33,6 +35,7 @@ type SuiteOptions struct {
 	Timeout     time.Duration  // of one case; 0: none
 	Select      *regexp.Regexp // matches Case.ID; nil: all
 	Variants    string         // VariantRaw or VariantDecomposed; empty: both
+	Sample      int            // take so many of what is left, the same ones every time; 0: all
 	Plugin      plugin.Options
 	Custom      *pt2.CustomOps     // functions for operators that torch does not define; may be nil
 	CrashDir    string             // folder for reproducers of crashes; empty: the present one
@@ -42,9 +45,26 @@ type SuiteOptions struct {
 
 // SelectCases are the cases that the options let through.
 func SelectCases(cases []Case, o SuiteOptions) []Case {
-	return slices.DeleteFunc(slices.Clone(cases), func(c Case) bool {
+	selected := slices.DeleteFunc(slices.Clone(cases), func(c Case) bool {
 		return o.Select != nil && !o.Select.MatchString(c.ID()) || o.Variants != "" && c.Decomposed() != (o.Variants == VariantDecomposed)
 	})
+	if o.Sample <= 0 || o.Sample >= len(selected) {
+		return selected
+	}
+	// By digests of their names, so that a case that comes or goes changes at most one of the others.
+	rank := make(map[string]int, len(selected))
+	ids := make([]string, len(selected))
+	for i, c := range selected {
+		ids[i] = c.ID()
+	}
+	slices.SortStableFunc(ids, func(a, b string) int {
+		x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+		return bytes.Compare(x[:], y[:])
+	})
+	for i, id := range ids {
+		rank[id] = i
+	}
+	return slices.DeleteFunc(selected, func(c Case) bool { return rank[c.ID()] >= o.Sample })
 }
 
 // RunCases runs the cases, whatever becomes of any of them: a plugin compiles in a child process, a panic is an outcome, and a case that does not

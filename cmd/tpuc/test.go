@@ -56,6 +56,7 @@ Exit status: 0 all are ok; 3 numbers differ; 1 otherwise, as where a DIR holds n
 	fs.BoolVar(&f.decomposed, "decomposed", false, "take decomposed archives only")
 	fs.IntVarP(&f.jobs, "jobs", "j", runtime.NumCPU(), "cases at a time")
 	fs.StringVar(&f.selected, "run", "", "run only the cases whose NAME/VARIANT this regular expression matches")
+	fs.IntVar(&f.sample, "sample", 0, "run only so many of the cases, chosen by their names: the same ones every time; 0: all")
 	fs.DurationVar(&f.timeout, "timeout", caseTimeout, "end a case after this time; 0: no limit")
 	fs.StringVar(&f.junit, "junit", "", "write a report for continuous integration to this file, as JUnit XML")
 	fs.StringVar(&f.report, "report", "", "write what --json prints to this file too")
@@ -69,13 +70,13 @@ Exit status: 0 all are ok; 3 numbers differ; 1 otherwise, as where a DIR holds n
 type testFlags struct {
 	compileFlags
 	evaluate, compileOnly, raw, decomposed, json bool
-	jobs                                         int
+	jobs, sample                                 int
 	selected, junit, report                      string
 }
 
 // options checks the flags and puts them together.
 func (f *testFlags) options(c *cobra.Command) (tpuc.SuiteOptions, error) {
-	o := tpuc.SuiteOptions{Evaluate: f.evaluate, CompileOnly: f.compileOnly, Jobs: f.jobs, Timeout: f.timeout, Plugin: f.plugin()}
+	o := tpuc.SuiteOptions{Evaluate: f.evaluate, CompileOnly: f.compileOnly, Jobs: f.jobs, Sample: f.sample, Timeout: f.timeout, Plugin: f.plugin()}
 	if err := f.check(); err != nil {
 		return o, err
 	}
@@ -84,6 +85,8 @@ func (f *testFlags) options(c *cobra.Command) (tpuc.SuiteOptions, error) {
 		return o, usagef("--eval compiles nothing, wanted it without --compile-only and --target")
 	case f.raw && f.decomposed:
 		return o, usagef("--raw and --decomposed are given, wanted at most one of them")
+	case f.sample < 0:
+		return o, usagef("--sample is %d, wanted 0 or more", f.sample)
 	case f.jobs < 1:
 		return o, usagef("--jobs is %d, wanted 1 or more", f.jobs)
 	case f.raw:
