@@ -4,9 +4,11 @@
 package lower
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"tpuc/ir"
 	"tpuc/ir/op"
@@ -148,12 +150,26 @@ func usedWeights(m *ir.Module) []*ir.Weight {
 				visit(g)
 			}
 		}
-		for _, u := range f.Updates {
+		for _, u := range byOrigin(f) {
 			use(u.Target)
 		}
 		f.Roots(func(v **ir.Value) { use(*v) })
 	}
 	visit(m.Func)
+	return out
+}
+
+// byOrigin are f's updates in the order in which their new contents are computed, so that targets that nothing reads have an order that
+// does not come from their declarations.
+func byOrigin(f *ir.Func) []ir.Update {
+	place := make(map[*ir.Node]int, len(f.Body))
+	for i, n := range f.Body {
+		place[n] = i + 1
+	}
+	out := slices.Clone(f.Updates)
+	slices.SortStableFunc(out, func(a, b ir.Update) int {
+		return cmp.Or(cmp.Compare(place[a.New.Def], place[b.New.Def]), cmp.Compare(a.New.Index, b.New.Index))
+	})
 	return out
 }
 
@@ -168,7 +184,8 @@ func kindOf(w *ir.Weight, changed bool) ArgKind {
 }
 
 // results fills Results, Outputs, Updates and the arguments' aliases. An output and an update of one value share a result; two updates
-// do not, for each target keeps memory of its own.
+// do not, for each target keeps memory of its own. Results of updates follow their arguments, whatever the order that
+// the module declares them in; Updates are in that order.
 func (p *Program) results(m *ir.Module, args []*ir.Value, e *emitter) {
 	result := func(v *ir.Value) int {
 		p.Results = append(p.Results, v.Type)
@@ -186,18 +203,19 @@ func (p *Program) results(m *ir.Module, args []*ir.Value, e *emitter) {
 	for i, v := range args {
 		index[v] = i
 	}
+	updates := slices.DeleteFunc(slices.Clone(m.Func.Updates), func(u ir.Update) bool { return u.New == u.Target })
+	sorted := slices.Clone(updates)
+	slices.SortFunc(sorted, func(a, b ir.Update) int { return cmp.Compare(index[a.Target], index[b.Target]) })
 	taken := make(map[int]bool)
-	for _, u := range m.Func.Updates {
-		if u.New == u.Target {
-			continue
-		}
-		a := index[u.Target]
+	for _, u := range sorted {
 		r, ok := place[u.New]
 		if !ok || taken[r] {
 			r = result(u.New)
 		}
 		taken[r] = true
-		p.Updates = append(p.Updates, Update{a, r})
-		p.Args[a].Alias = r
+		p.Args[index[u.Target]].Alias = r
+	}
+	for _, u := range updates {
+		p.Updates = append(p.Updates, Update{index[u.Target], p.Args[index[u.Target]].Alias})
 	}
 }

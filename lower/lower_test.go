@@ -55,6 +55,26 @@ func @main(%x: f32[2], %mutated: f32[2]) {
 	require.NotContains(t, string(p.Text), "cache")
 }
 
+// The text must not depend on the order in which an archive declares its state.
+func TestOrderOfState(t *testing.T) {
+	const a, b = `state buffer @a = "a" : f32[2]`, `state buffer @b = "b" : f32[2]`
+	const c, d = `state buffer @c = "c" : f32[2]`, `state buffer @d = "d" : f32[2]`
+	program := func(weights, updates string) string {
+		return string(lowered(t, parse(t, weights+`
+func @main(%x: f32[2]) {
+  %0 = add %x, @b : f32[2]
+  %1 = mul %0, @a : f32[2]
+  %2 = neg %1 : f32[2]
+  %3 = exp %2 : f32[2]
+  return %1, `+updates+`
+}
+`)).Text)
+	}
+	want := program(strings.Join([]string{a, b, c, d}, "\n"), "@a = %0, @b = %1, @c = %3, @d = %2")
+	require.Equal(t, want, program(strings.Join([]string{d, c, b, a}, "\n"), "@d = %2, @c = %3, @b = %1, @a = %0"))
+	require.Equal(t, want, program(strings.Join([]string{b, d, a, c}, "\n"), "@b = %1, @d = %2, @a = %0, @c = %3"))
+}
+
 func TestOneValueForTwoTargets(t *testing.T) {
 	p := lowered(t, parse(t, `
 state buffer @a = "a" : f32[2]
