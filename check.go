@@ -93,12 +93,12 @@ func CheckModel(ctx context.Context, path string, o CheckOptions) (*CheckReport,
 
 // module imports the model; nil with problems is one that cannot be.
 func (r *CheckReport) module(ctx context.Context, path string, o CheckOptions) (*Model, error) {
-	if strings.HasSuffix(path, ".tpu") || isArtifact(path) {
+	if strings.HasSuffix(path, ".tpu") || isArtifact(path) || isStableHLO(path) {
 		m, err := Load(ctx, path, Shapes{Dims: o.Dims, Custom: o.Custom})
 		if err != nil {
 			return nil, r.take(err)
 		}
-		r.Nodes = len(m.Module.Func.Body)
+		r.Nodes, r.Notes = len(m.Module.Func.Body), m.Notes
 		return m, nil
 	}
 	p, err := pt2.Open(ctx, path)

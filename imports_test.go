@@ -25,8 +25,9 @@ var mayImport = map[string]string{
 	"ir/text":   "ir ir/op ir/tensor ir/diag ir/weight",
 	"ir/eval":   "ir ir/tensor ir/diag",
 
-	"frontend/pt2":     "ir ir/op ir/tensor ir/weight ir/diag frontend/weights internal/compare internal/jsonerr",
-	"frontend/weights": "frontend/weights/pickle ir/tensor ir/weight ir/diag internal/atomicfile internal/jsonerr internal/mmap internal/zipend",
+	"frontend/pt2":       "ir ir/op ir/tensor ir/weight ir/diag frontend/weights internal/compare internal/jsonerr",
+	"frontend/stablehlo": "ir ir/op ir/tensor ir/diag",
+	"frontend/weights":   "frontend/weights/pickle ir/tensor ir/weight ir/diag internal/atomicfile internal/jsonerr internal/mmap internal/zipend",
 
 	"frontend/weights/pickle": "ir/tensor",
 

@@ -14,16 +14,18 @@ import (
 	"tpuc/frontend/weights"
 	"tpuc/ir"
 	"tpuc/ir/diag"
+	"tpuc/ir/op"
 	"tpuc/ir/text"
 	"tpuc/tpu/artifact"
 )
 
 // Kinds of files that Inspect knows.
 const (
-	KindArchive  = "archive"  // of torch.export
-	KindText     = "text"     // module in textual form
-	KindArtifact = "artifact" // of tpuc compile
-	KindWeights  = "weights"  // safetensors, npz, or a checkpoint folder
+	KindArchive   = "archive"   // of torch.export
+	KindText      = "text"      // module in textual form
+	KindStableHLO = "stablehlo" // StableHLO text
+	KindArtifact  = "artifact"  // of tpuc compile
+	KindWeights   = "weights"   // safetensors, npz, or a checkpoint folder
 )
 
 // Inspection says what is inside a file. Which fields are set depends on the kind.
@@ -44,6 +46,7 @@ type Inspection struct {
 	Largest  []Stored  `json:"largest,omitempty"` // weights, largest first
 	Tensors  []Stored  `json:"tensors,omitempty"` // all, of a file of weights
 	Ops      []OpCount `json:"ops,omitempty"`
+	Notes    []string  `json:"notes,omitempty"`    // what the front end left out
 	Problems []string  `json:"problems,omitempty"` // why the model cannot be imported with its example's sizes
 
 	Manifest *artifact.Manifest `json:"manifest,omitempty"`
@@ -114,7 +117,7 @@ func Inspect(ctx context.Context, path string, o InspectOptions) (*Inspection, e
 	case st.IsDir():
 		s.Size = 0
 		err = s.weights(path)
-	case strings.HasSuffix(path, ".tpu"):
+	case strings.HasSuffix(path, ".tpu") || isStableHLO(path):
 		err = s.text(ctx, path, o)
 	case isArtifact(path):
 		err = s.artifact(path, o)
@@ -286,7 +289,7 @@ func (s *Inspection) text(ctx context.Context, path string, o InspectOptions) er
 	if err != nil {
 		return err
 	}
-	s.Kind = KindText
+	s.Kind, s.Notes = m.Kind, m.Notes
 	port := func(p Port) Leaf {
 		l := Leaf{Name: p.Name, Ordinal: p.Ordinal, Kind: string(pt2.Tensor), DType: p.Type.DType.String(), Dims: []string{}}
 		for _, d := range p.Type.Dims {
@@ -312,10 +315,14 @@ func (s *Inspection) text(ctx context.Context, path string, o InspectOptions) er
 	counts := make(map[string]int)
 	for _, f := range m.Module.Functions() {
 		for _, n := range f.Body {
-			if counts[n.Op.Name] == 0 {
-				s.Ops = append(s.Ops, OpCount{Op: n.Op.Name})
+			name := n.Op.Name
+			if a, ok := n.Attr.(op.OpaqueAttr); ok {
+				name += " " + a.Name
 			}
-			counts[n.Op.Name]++
+			if counts[name] == 0 {
+				s.Ops = append(s.Ops, OpCount{Op: name})
+			}
+			counts[name]++
 		}
 	}
 	for i := range s.Ops {

@@ -19,6 +19,8 @@ func (s *Inspection) Write(w io.Writer) error {
 		s.writeArchive(row)
 	case KindText:
 		row("kind", "module in textual form, %s", Bytes(s.Size))
+	case KindStableHLO:
+		row("kind", "StableHLO text, %s", Bytes(s.Size))
 	case KindArtifact:
 		s.writeArtifact(row)
 	case KindWeights:
@@ -29,8 +31,11 @@ func (s *Inspection) Write(w io.Writer) error {
 		row("kind", "weights: %d tensors, %s", len(s.Tensors), Bytes(total))
 		storedRows(row, "tensors", s.Tensors)
 	}
-	if s.Kind == KindArchive || s.Kind == KindText {
+	if s.Kind == KindArchive || s.Kind == KindText || s.Kind == KindStableHLO {
 		s.writeProgram(row)
+		for _, n := range s.Notes {
+			row("note", "%s", n)
+		}
 	}
 	if err := t.Flush(); err != nil {
 		return err

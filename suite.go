@@ -61,7 +61,7 @@ func FindCases(dirs []string) ([]Case, error) {
 		case err != nil:
 			errs = append(errs, err)
 		case len(found) == 0:
-			errs = append(errs, fmt.Errorf("%s holds no case, wanted archives (.pt2, .pt2.gz) with inputs.safetensors and outputs.safetensors beside them", dirs[i]))
+			errs = append(errs, fmt.Errorf("%s holds no case, wanted models (.pt2, .pt2.gz, .mlir) with inputs.safetensors and outputs.safetensors beside them", dirs[i]))
 		}
 		out = append(out, found...)
 	}
@@ -96,7 +96,7 @@ func findBelow(dir, label string) ([]Case, error) {
 		return nil, err
 	} else if !st.IsDir() {
 		if _, ok := archiveStem(root); !ok {
-			return nil, fmt.Errorf("%s is a file, wanted an archive (.pt2, .pt2.gz) or a folder", dir)
+			return nil, fmt.Errorf("%s is a file, wanted a model (.pt2, .pt2.gz, .mlir) or a folder", dir)
 		}
 		f, err := readFolder(filepath.Dir(root), filepath.Base(filepath.Dir(root)))
 		if err != nil {
@@ -220,6 +220,11 @@ func (f *folder) addCalls(c *Case, prefix string) {
 
 // archiveStem is an archive's name without its extensions.
 func archiveStem(name string) (string, bool) {
+	for _, ext := range stableHLONames {
+		if stem, ok := strings.CutSuffix(name, ext); ok {
+			return stem, true
+		}
+	}
 	return strings.CutSuffix(strings.TrimSuffix(name, ".gz"), ".pt2")
 }
 

@@ -1,0 +1,119 @@
+package stablehlo
+
+import (
+	"strings"
+
+	"tpuc/ir"
+)
+
+// callRules call functions, which are written out in the caller, and custom code.
+var callRules = map[string]rule{
+	"func.call":             callFunction,
+	"stablehlo.composite":   composite,
+	"stablehlo.custom_call": customCall,
+
+	"sdy.sharding_constraint": identity,
+	"sdy.reshard":             identity,
+}
+
+// tupleRules go without the check of result types: tuples are lists of values here and nothing in the IR.
+var tupleRules = map[string]rule{
+	"stablehlo.tuple":             makeTuple,
+	"stablehlo.get_tuple_element": tupleElement,
+}
+
+func callFunction(c *call) []*ir.Value { return c.inlineFunction(c.o.attrs.word("callee")) }
+
+// inlineFunction writes out a function's body with the operands as its parameters.
+func (c *call) inlineFunction(name string) []*ir.Value {
+	f := c.p.funcs[name]
+	if f == nil {
+		c.fail("function @%s is not defined, wanted one that is", clip(name))
+	}
+	if f.busy {
+		c.fail("function @%s calls itself, wanted no recursion", name)
+	}
+	f.busy = true
+	defer func() { f.busy = false }()
+	if len(f.params) != len(c.args) {
+		c.fail("%d operands, wanted %d as function @%s", len(c.args), len(f.params), name)
+	}
+	s := newScope(nil)
+	for i, p := range f.params {
+		if p.typ.bad != "" || !p.typ.Equal(c.args[i].Type) {
+			c.fail("operand %d is %s, wanted %s as function @%s", i, c.args[i].Type, clip(p.typ.text), name)
+		}
+		s.set(p.name, c.args[i])
+	}
+	loc := c.b.Loc
+	out := c.p.inline(c.b, s, f.body)
+	c.b.Loc = loc
+	if out == nil {
+		return nil
+	}
+	if out = append([]*ir.Value{}, out...); len(out) != len(f.results) {
+		c.fail("function @%s returns %d values, wanted %d as it says", name, len(out), len(f.results))
+	}
+	return out
+}
+
+// composite is its decomposition: the name is a hint.
+func composite(c *call) []*ir.Value { return c.inlineFunction(c.o.attrs.word("decomposition")) }
+
+// identity leaves shardings out: the program is for one device.
+func identity(c *call) []*ir.Value {
+	c.arity(1)
+	c.p.note("shardings are left out, the program is compiled for one device")
+	return one(c.args[0])
+}
+
+// customCall knows the targets that mark shardings and refuses those that call back into the process that exported the program.
+func customCall(c *call) []*ir.Value {
+	target := c.o.attrs.word("call_target_name")
+	switch {
+	case target == "Sharding" || target == "xla.sdy.FuncResultSharding":
+		return identity(c)
+	case strings.Contains(target, "callback"):
+		c.unsupportedBut("export without jax.debug, pure_callback and io_callback", "target %q calls back into Python, wanted a pure function", target)
+	case strings.HasPrefix(target, "SPMD") || strings.HasPrefix(target, "xla.sdy."):
+		c.unsupportedBut("export the function without shard_map: tpuc places computations on devices itself", "target %q, wanted a program for one device", target)
+	case strings.HasPrefix(target, "stablehlo.dynamic_") || target == "shape_assertion":
+		c.unsupportedBut("export with fixed shapes", "target %q, wanted fixed shapes", target)
+	}
+	if a, ok := c.o.attrs.find("called_computations"); ok && len(a.List) > 0 {
+		c.unsupported("target %q calls computations, wanted none", target)
+	}
+	return nil
+}
+
+func makeTuple(c *call) []*ir.Value {
+	out := []*ir.Value{}
+	for _, a := range c.o.args {
+		v := c.p.value(c.s, a)
+		if v == nil {
+			return nil
+		}
+		out = append(out, v)
+	}
+	c.tuple = out
+	return nil
+}
+
+func tupleElement(c *call) []*ir.Value {
+	if len(c.o.args) != 1 {
+		c.fail("%d operands, wanted 1", len(c.o.args))
+	}
+	for s := c.s; s != nil; s = s.outer {
+		t, ok := s.tuples[c.o.args[0].name]
+		if !ok {
+			continue
+		}
+		i := c.int("index", 0)
+		if i < 0 || i >= int64(len(t)) {
+			c.fail("index is %d, wanted one of %d elements", i, len(t))
+		}
+		return one(t[i])
+	}
+	c.unsupported("a tuple that no stablehlo.tuple in this block makes, wanted one")
+	return nil
+}

@@ -1,0 +1,150 @@
+package stablehlo
+
+import (
+	"math"
+
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+var negInf = math.Inf(-1)
+
+// comparator recognises the region of a sort that orders by the first keys, NaN above all else and zeros of both signs equal.
+type comparator struct {
+	c *call
+	r *region
+}
+
+// order is what a comparator does.
+type order struct {
+	descending bool
+	keys       int64
+}
+
+// less is the comparison of the elements of operand key.
+type less struct {
+	key        int
+	descending bool
+	equal      bool // the comparison is EQ
+}
+
+// order accepts a comparison of the first operand, or a lexicographic one of several.
+func (m *comparator) order() (order, bool) {
+	if len(m.r.body) == 0 {
+		return order{}, false
+	}
+	ret := m.r.body[len(m.r.body)-1]
+	if ret.name != "stablehlo.return" || len(ret.args) != 1 {
+		return order{}, false
+	}
+	key := 0
+	var out order
+	name := ret.args[0].name
+	// less(0) or equal(0) and (less(1) or equal(1) and ...)
+	for {
+		d := m.def(name)
+		if l, ok := m.less(d); ok && !l.equal && l.key == key && (key == 0 || l.descending == out.descending) {
+			out.descending, out.keys = l.descending, int64(key)+1
+			return out, true
+		}
+		if d == nil || d.name != "stablehlo.or" || len(d.args) != 2 {
+			return order{}, false
+		}
+		l, ok := m.less(m.def(d.args[0].name))
+		rest := m.def(d.args[1].name)
+		if !ok || l.equal || l.key != key || key > 0 && l.descending != out.descending || rest == nil || rest.name != "stablehlo.and" || len(rest.args) != 2 {
+			return order{}, false
+		}
+		eq, ok := m.less(m.def(rest.args[0].name))
+		if !ok || !eq.equal || eq.key != key {
+			return order{}, false
+		}
+		out.descending = l.descending
+		name = rest.args[1].name
+		key++
+	}
+}
+
+// def is the operation of the region that defines a value.
+func (m *comparator) def(name string) *operation {
+	for _, o := range m.r.body {
+		if len(o.results) == 1 && o.results[0] == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// less reads a comparison of both parameters of one operand. Floats must be compared in the total order after NaNs and zeros were made
+// alike, or have no NaN and no signs of zero to tell apart, as integers.
+func (m *comparator) less(o *operation) (less, bool) {
+	if o == nil || o.name != "stablehlo.compare" || len(o.args) != 2 {
+		return less{}, false
+	}
+	dir := directions[o.attrs.word("comparison_direction")]
+	if dir != op.LT && dir != op.GT && dir != op.EQ {
+		return less{}, false
+	}
+	x, y := m.param(o.args[0].name), m.param(o.args[1].name)
+	key := min(x, y) / 2
+	if x < 0 || y < 0 || x == y || max(x, y)/2 != key {
+		return less{}, false
+	}
+	d := m.r.params[2*key].typ.DType
+	if d.IsComplex() {
+		return less{}, false
+	}
+	if d.IsFloat() && (o.attrs.word("compare_type") != "TOTALORDER" || !m.alike(o.args[0].name) || !m.alike(o.args[1].name)) {
+		return less{}, false
+	}
+	return less{key: key, descending: (dir == op.GT) != (x > y), equal: dir == op.EQ}, true
+}
+
+// param is the place of the parameter behind a value, looking through what makes NaNs and zeros alike; -1 for none.
+func (m *comparator) param(name string) int {
+	for range 3 {
+		for i, p := range m.r.params {
+			if p.name == name {
+				return i
+			}
+		}
+		d := m.def(name)
+		if d == nil || d.name != "stablehlo.select" || len(d.args) != 3 {
+			return -1
+		}
+		name = d.args[2].name
+	}
+	return -1
+}
+
+// alike reports select(x != x, NaN, select(x == 0, 0, x)).
+func (m *comparator) alike(name string) bool {
+	nan := m.def(name)
+	if nan == nil || nan.name != "stablehlo.select" || len(nan.args) != 3 {
+		return false
+	}
+	zero := m.def(nan.args[2].name)
+	if zero == nil || zero.name != "stablehlo.select" || len(zero.args) != 3 {
+		return false
+	}
+	x := zero.args[2].name
+	isNaN, isZero := m.def(nan.args[0].name), m.def(zero.args[0].name)
+	return isNaN != nil && isNaN.name == "stablehlo.compare" && isNaN.attrs.word("comparison_direction") == "NE" && isNaN.args[0].name == x && isNaN.args[1].name == x &&
+		isZero != nil && isZero.name == "stablehlo.compare" && isZero.attrs.word("comparison_direction") == "EQ" && isZero.args[0].name == x &&
+		m.is(isZero.args[1].name, func(v float64) bool { return v == 0 }) &&
+		m.is(zero.args[1].name, func(v float64) bool { return v == 0 }) && m.is(nan.args[1].name, math.IsNaN)
+}
+
+// is reports a scalar literal, inside the region or around it, with a property.
+func (m *comparator) is(name string, f func(v float64) bool) bool {
+	var x *tensor.Tensor
+	if d := m.def(name); d != nil {
+		if a, ok := d.attrs.find("value"); ok && d.name == "stablehlo.constant" && a.Angle != nil && len(d.out) == 1 && d.out[0].bad == "" {
+			body := (*a.Angle)[len("dense<") : len(*a.Angle)-1]
+			x, _ = denseLiteral(body, d.out[0].Type.WithDims())
+		}
+	} else if v, ok := m.c.s.get(name); ok && v != nil {
+		x = constantOf(v)
+	}
+	return x != nil && x.DType.IsFloat() && x.Elements() == 1 && f(x.Floats()[0])
+}
