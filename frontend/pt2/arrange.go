@@ -33,6 +33,11 @@ var arrangeRules = map[string]rule{
 		x := c.val("self")
 		return reverse(c.b, x, c.axesOrNone("dims", x.Type.Rank()))
 	}),
+	"flipud":            value(func(c *call) *ir.Value { return c.flipAt(0) }),
+	"fliplr":            value(func(c *call) *ir.Value { return c.flipAt(1) }),
+	"block_diag":        value(blockDiag),
+	"cartesian_prod":    value(cartesianProd),
+	"combinations":      value(combinations),
 	"roll":              value(roll),
 	"tril":              value(func(c *call) *ir.Value { return triangle(c, op.LE) }),
 	"triu":              value(func(c *call) *ir.Value { return triangle(c, op.GE) }),
@@ -148,6 +153,15 @@ func reverse(b *ir.Builder, x *ir.Value, axes []int64) *ir.Value {
 		return x
 	}
 	return op.Reverse.Make(b, op.ReverseAttr{Axes: slices.Sorted(slices.Values(axes))}, x)
+}
+
+// flipAt turns the order along one dimension.
+func (c *call) flipAt(axis int) *ir.Value {
+	x := c.val("self")
+	if axis >= x.Type.Rank() {
+		c.failf("self is %s, wanted a dimension %d", x.Type, axis)
+	}
+	return reverse(c.b, x, []int64{int64(axis)})
 }
 
 // roll shifts elements around the ends; without dims the flattened tensor.

@@ -58,6 +58,9 @@ var binaryRules = concatRules(map[string]rule{
 	"xlogy.Tensor":              floatBinary(xlogy),
 	"xlogy.Scalar_Other":        floatBinary(xlogy),
 	"xlogy.Scalar_Self":         floatBinary(xlogy),
+	"ldexp.Tensor":              value(ldexp),
+	"logaddexp2":                floatBinary(logaddexp2),
+	"nextafter":                 promoted(plain(op.NextAfter)),
 	"hypot":                     floatBinary(hypot),
 	"logaddexp":                 floatBinary(logaddexp),
 	"copysign.Tensor":           floatBinary(copysign),
@@ -422,6 +425,19 @@ func logaddexp(b *ir.Builder, v []*ir.Value) *ir.Value {
 	y := op.Add.Make(b, hi, op.Log1p.Make(b, op.Exp.Make(b, diff)))
 	inf := compare(b, op.EQ, op.Abs.Make(b, hi), likeF(b, hi, math.Inf(1)))
 	return op.Select.Make(b, op.And.Make(b, inf, compare(b, op.EQ, v[0], v[1])), hi, y)
+}
+
+// logaddexp2 is log2(2^x + 2^y).
+func logaddexp2(b *ir.Builder, v []*ir.Value) *ir.Value {
+	f := fb{b: b}
+	return f.scale(logaddexp(b, []*ir.Value{f.scale(v[0], math.Ln2), f.scale(v[1], math.Ln2)}), 1/math.Ln2)
+}
+
+// ldexp is self * 2^other.
+func ldexp(c *call) *ir.Value {
+	two, y := operand{s: floatScalar(2)}, c.operand("other")
+	p := c.elementwise(resultType(two, y), plain(op.Pow), two, y)
+	return c.arith(op.Mul, c.operand("self"), tensorOperand(p))
 }
 
 // copysign is |x| with the sign of y, also of zeros: 1/y tells -0 from 0.

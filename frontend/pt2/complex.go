@@ -10,7 +10,14 @@ import (
 
 // complexRules go between complex tensors and their parts. Views of one as the other are not written through.
 var complexRules = map[string]rule{
-	"complex":         value(func(c *call) *ir.Value { return complexOfParts(c.b, c.val("real"), c.val("imag")) }),
+	"complex": value(func(c *call) *ir.Value {
+		v := c.broadcastAll(c.val("real"), c.val("imag"))
+		return complexOfParts(c.b, v[0], v[1])
+	}),
+	"isreal": value(func(c *call) *ir.Value {
+		x := imagPart(c.b, c.val("self"))
+		return compare(c.b, op.EQ, x, likeF(c.b, x, 0))
+	}),
 	"polar":           value(polar),
 	"view_as_complex": seen(viewAsComplex),
 	"view_as_real":    seen(viewAsReal),
@@ -27,6 +34,19 @@ var complexRules = map[string]rule{
 	"adjoint":         seen(func(c *call, x *ref) view { return c.conjugated(lastTwo(c, x)) }),
 	"mH":              seen(func(c *call, x *ref) view { return c.conjugated(lastTwo(c, x)) }),
 	"matrix_H":        seen(func(c *call, x *ref) view { return c.conjugated(reversedView(x)) }),
+}
+
+// broadcastAll repeats tensors to their common shape.
+func (c *call) broadcastAll(xs ...*ir.Value) []*ir.Value {
+	ops := make([]operand, len(xs))
+	for i, x := range xs {
+		ops[i] = tensorOperand(x)
+	}
+	dims := c.broadcastDims(ops...)
+	for i, x := range xs {
+		xs[i] = op.BroadcastTo(c.b, x, dims)
+	}
+	return xs
 }
 
 // unit is i, or -i, in a complex type, repeated to x's shape.
@@ -70,7 +90,8 @@ func (c *call) conjugated(v view) view {
 
 // polar is abs (cos angle + i sin angle).
 func polar(c *call) *ir.Value {
-	r, a := c.val("abs"), c.val("angle")
+	v := c.broadcastAll(c.val("abs"), c.val("angle"))
+	r, a := v[0], v[1]
 	return complexOfParts(c.b, op.Mul.Make(c.b, r, op.Cos.Make(c.b, a)), op.Mul.Make(c.b, r, op.Sin.Make(c.b, a)))
 }
 

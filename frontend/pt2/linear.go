@@ -23,6 +23,7 @@ var linearRules = map[string]rule{
 	"addmm":            value(func(c *call) *ir.Value { return c.addProduct("mat1", "mat2") }),
 	"addmv":            value(func(c *call) *ir.Value { return c.addProduct("mat", "vec") }),
 	"baddbmm":          value(func(c *call) *ir.Value { return c.addProduct("batch1", "batch2") }),
+	"addbmm":           value(addbmm),
 	"addr":             value(addr),
 	"einsum":           value(einsum),
 	"chain_matmul":     value(func(c *call) *ir.Value { return c.product(c.vals("matrices")) }),
@@ -137,6 +138,19 @@ func (c *call) addScaledTo(self, p *ir.Value) *ir.Value {
 	return c.cast(p, self.Type.DType)
 }
 
+// addbmm is beta self + alpha times the sum of the products of the batches.
+func addbmm(c *call) *ir.Value {
+	x, y := c.val("batch1"), c.val("batch2")
+	if x.Type.Rank() != 3 || y.Type.Rank() != 3 {
+		c.failf("batches are %s and %s, wanted rank 3", x.Type, y.Type)
+	}
+	a := op.DotAttr{Contract: [][]int64{{0, 2}, {0, 1}}}
+	if w := wide(x.Type.DType); w != x.Type.DType {
+		a.Out = w
+	}
+	return c.addScaledTo(c.val("self"), op.Dot.Make(c.b, a, x, y))
+}
+
 // addr is beta self + alpha (vec1 outer vec2).
 func addr(c *call) *ir.Value {
 	self, x, y := c.val("self"), c.val("vec1"), c.val("vec2")
@@ -219,6 +233,9 @@ func einsum(c *call) *ir.Value {
 	for i, l := range want {
 		perm[i] = int64(slices.Index(accLabels, l))
 	}
+	if len(xs) == 1 { // torch's sum of one tensor: small integers become i64 where something is summed
+		d = acc.Type.DType
+	}
 	return c.cast(transpose(c.b, acc, perm), d)
 }
 
@@ -251,7 +268,7 @@ func (e einsumState) sumOut(x *ir.Value, labels, keep []rune) (*ir.Value, []rune
 	if len(axes) == 0 {
 		return x, labels
 	}
-	return reduce(e.c.b, op.Sum, x, axes, false), left
+	return reduce(e.c.b, op.Sum, e.c.cast(x, e.c.summedType2(x.Type.DType)), axes, false), left
 }
 
 // contract multiplies x and y and sums over the dimensions that keep lacks.

@@ -1,6 +1,9 @@
 package pt2
 
 import (
+	"math"
+	"slices"
+
 	"tpuc/ir"
 	"tpuc/ir/op"
 	"tpuc/ir/tensor"
@@ -18,6 +21,11 @@ var orderRules = map[string]rule{
 	"argsort":        value(func(c *call) *ir.Value { return sort(c)[1] }),
 	"argsort.stable": value(func(c *call) *ir.Value { return sort(c)[1] }),
 	"topk":           values(topk),
+	"logcumsumexp":   value(logCumSumExp),
+	"median":         value(func(c *call) *ir.Value { return c.medianAll(false) }),
+	"nanmedian":      value(func(c *call) *ir.Value { return c.medianAll(true) }),
+	"median.dim":     values(func(c *call) []*ir.Value { return c.medianDim(false) }),
+	"nanmedian.dim":  values(func(c *call) []*ir.Value { return c.medianDim(true) }),
 	"msort": value(func(c *call) *ir.Value {
 		x := c.val("self")
 		return op.Sort.Make(c.b, op.SortAttr{Axis: 0, Stable: true}, x)
@@ -148,4 +156,62 @@ func topk(c *call) []*ir.Value {
 		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
 	}
 	return op.TopK.MakeAll(c.b, op.TopKAttr{K: k, Axis: int64(axis), Largest: c.bool("largest")}, x)
+}
+
+// logCumSumExp of a 0-d tensor is itself.
+func logCumSumExp(c *call) *ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	if x.Type.Rank() == 0 {
+		return x
+	}
+	return op.LogCumSumExp.Make(c.b, op.LogCumSumExpAttr{Axis: int64(axis)}, x)
+}
+
+// medianAll is the lower median of all elements.
+func (c *call) medianAll(skip bool) *ir.Value {
+	x := c.val("self")
+	n := x.Type.Elements()
+	if n == 0 {
+		return likeF(c.b, reshape(c.b, splat(c.b, x.Type.DType, intScalar(0), []int64{1}), nil), math.NaN())
+	}
+	v := c.medianAlong(reshape(c.b, x, []int64{n}), 0, skip)
+	return reshape(c.b, v[0], nil)
+}
+
+// medianDim is the lower median along dim, and where it stands.
+func (c *call) medianDim(skip bool) []*ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	if x.Type.Rank() == 0 {
+		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
+	}
+	if x.Type.Dims[axis] == 0 {
+		c.failf("the median over no elements of %s", x.Type)
+	}
+	v := c.medianAlong(x, axis, skip)
+	if !c.bool("keepdim") {
+		dims := slices.Delete(slices.Clone(x.Type.Dims), axis, axis+1)
+		v[0], v[1] = reshape(c.b, v[0], dims), reshape(c.b, v[1], dims)
+	}
+	return v
+}
+
+// medianAlong sorts, NaN last, and picks the lower of the middle elements: of those that are numbers where skip is set, otherwise the
+// first NaN where there is one. The dimension is kept with extent 1.
+func (c *call) medianAlong(x *ir.Value, axis int, skip bool) []*ir.Value {
+	n := x.Type.Dims[axis]
+	axes := []int64{int64(axis)}
+	index := counting(c.b, tensor.I64, x.Type.Dims, axis)
+	sorted := op.Sort.MakeAll(c.b, op.SortAttr{Axis: int64(axis), Stable: true}, x, index)
+	at := splat(c.b, tensor.I64, intScalar((n-1)/2), keptDims(x.Type.Dims, axes))
+	if x.Type.DType.IsFloat() {
+		numbers := reduce(c.b, op.Sum, c.cast(compare(c.b, op.EQ, x, x), tensor.I64), axes, true)
+		if skip {
+			at = op.Div.Make(c.b, op.Sub.Make(c.b, numbers, like(c.b, numbers, intScalar(1))), like(c.b, numbers, intScalar(2)))
+		} else {
+			at = op.Select.Make(c.b, compare(c.b, op.LT, numbers, like(c.b, numbers, intScalar(n))), numbers, at)
+		}
+	}
+	return []*ir.Value{c.gatherAlong(sorted[0], at, axis), c.gatherAlong(sorted[1], at, axis)}
 }

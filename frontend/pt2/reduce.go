@@ -52,10 +52,6 @@ var reduceRules = map[string]rule{
 	"std_mean.dim":              values((*call).deviation),
 	"std_mean.correction":       values((*call).deviation),
 	"logsumexp":                 value(logsumexp),
-	"norm.Scalar":               value(func(c *call) *ir.Value { return c.norm("p") }),
-	"norm.ScalarOpt_dim":        value(func(c *call) *ir.Value { return c.norm("p") }),
-	"norm.ScalarOpt_dim_dtype":  value(func(c *call) *ir.Value { return c.norm("p") }),
-	"linalg_vector_norm":        value(func(c *call) *ir.Value { return c.norm("ord") }),
 	"histc":                     value(histc),
 	"trace":                     value(trace),
 }
@@ -253,33 +249,6 @@ func logsumexp(c *call) *ir.Value {
 	e := op.Exp.Make(c.b, op.Sub.Make(c.b, x, op.BroadcastTo(c.b, top, x.Type.Dims)))
 	y := op.Log.Make(c.b, reduce(c.b, op.Sum, e, axes, keep))
 	return c.cast(op.Add.Make(c.b, y, reshape(c.b, top, y.Type.Dims)), d)
-}
-
-// norm is a vector norm of an order over dimensions.
-func (c *call) norm(order string) *ir.Value {
-	x := c.val("self")
-	d := c.dtype2("dtype", floatResult(x.Type.DType))
-	axes, keep := c.over(x.Type.Rank())
-	x = c.cast(x, wide(d))
-	p := c.floatOr(order, 2)
-	abs := op.Abs.Make(c.b, x)
-	var y *ir.Value
-	switch {
-	case p == 2:
-		y = op.Sqrt.Make(c.b, reduce(c.b, op.Sum, op.Mul.Make(c.b, x, x), axes, keep))
-	case p == 1:
-		y = reduce(c.b, op.Sum, abs, axes, keep)
-	case math.IsInf(p, 1):
-		y = reduce(c.b, op.Max, abs, axes, keep)
-	case math.IsInf(p, -1):
-		y = reduce(c.b, op.Min, abs, axes, keep)
-	case p == 0:
-		y = reduce(c.b, op.Sum, c.cast(compare(c.b, op.NE, x, likeF(c.b, x, 0)), x.Type.DType), axes, keep)
-	default:
-		s := reduce(c.b, op.Sum, op.Pow.Make(c.b, abs, likeF(c.b, abs, p)), axes, keep)
-		y = op.Pow.Make(c.b, s, likeF(c.b, s, 1/p))
-	}
-	return c.cast(y, d)
 }
 
 // dtype2 is dtype for overloads that may lack the argument.

@@ -9,35 +9,39 @@ import (
 
 // shapeRules show the same elements with other dimensions, in memory that is shared where torch shares it.
 var shapeRules = map[string]rule{
-	"view":               seen(func(c *call, x *ref) view { return reshapeView(x.typ.Dims, c.sizes("size", x.typ)) }),
-	"_unsafe_view":       seen(func(c *call, x *ref) view { return reshapeView(x.typ.Dims, c.sizes("size", x.typ)) }),
-	"view_as":            seen(func(c *call, x *ref) view { return reshapeView(x.typ.Dims, c.ref("other").typ.Dims) }),
-	"reshape":            func(c *call) []*ref { x := c.ref("self"); return c.reshaped(x, c.sizes("shape", x.typ)) },
-	"_reshape_copy":      value(func(c *call) *ir.Value { x := c.ref("self"); return reshape(c.b, x.read(c.b), c.sizes("size", x.typ)) }),
-	"reshape_as":         func(c *call) []*ref { return c.reshaped(c.ref("self"), c.ref("other").typ.Dims) },
-	"flatten.using_ints": func(c *call) []*ref { x := c.ref("self"); return c.reshaped(x, c.flattened(x.typ)) },
-	"ravel":              func(c *call) []*ref { x := c.ref("self"); return c.reshaped(x, []int64{x.typ.Elements()}) },
-	"unflatten.int":      seen(unflatten),
-	"unsqueeze":          seen(unsqueeze),
-	"squeeze":            seen(func(_ *call, x *ref) view { return squeeze(x, iotaInts(x.typ.Rank())) }),
-	"squeeze.dim":        seen(func(c *call, x *ref) view { return squeeze(x, c.axes("dim", x.typ.Rank())) }),
-	"squeeze.dims":       seen(func(c *call, x *ref) view { return squeeze(x, c.axesOrNone("dim", x.typ.Rank())) }),
-	"expand":             seen(func(c *call, x *ref) view { return expandView(x.typ.Dims, c.expanded("size", x.typ.Dims)) }),
-	"broadcast_to":       seen(func(c *call, x *ref) view { return expandView(x.typ.Dims, c.expanded("size", x.typ.Dims)) }),
-	"expand_as":          seen(func(c *call, x *ref) view { return expandView(x.typ.Dims, c.ref("other").typ.Dims) }),
-	"transpose.int":      seen(func(c *call, x *ref) view { return c.swapped(x, "dim0", "dim1") }),
-	"swapaxes":           seen(func(c *call, x *ref) view { return c.swapped(x, "axis0", "axis1") }),
-	"swapdims":           seen(func(c *call, x *ref) view { return c.swapped(x, "dim0", "dim1") }),
-	"t":                  seen(func(_ *call, x *ref) view { return reversedView(x) }),
-	"numpy_T":            seen(func(_ *call, x *ref) view { return reversedView(x) }),
-	"mT":                 seen(func(c *call, x *ref) view { return lastTwo(c, x) }),
-	"permute":            seen(func(c *call, x *ref) view { return permuteView(c.axesOrNone("dims", x.typ.Rank())) }),
-	"movedim.int":        seen(movedim),
-	"movedim.intlist":    seen(movedim),
-	"moveaxis.int":       seen(movedim),
-	"moveaxis.intlist":   seen(movedim),
-	"atleast_2d":         func(c *call) []*ref { return c.atLeast(2) },
-	"atleast_1d":         func(c *call) []*ref { return c.atLeast(1) },
+	"view":                seen(func(c *call, x *ref) view { return reshapeView(x.typ.Dims, c.sizes("size", x.typ)) }),
+	"_unsafe_view":        seen(func(c *call, x *ref) view { return reshapeView(x.typ.Dims, c.sizes("size", x.typ)) }),
+	"view_as":             seen(func(c *call, x *ref) view { return reshapeView(x.typ.Dims, c.ref("other").typ.Dims) }),
+	"reshape":             func(c *call) []*ref { x := c.ref("self"); return c.reshaped(x, c.sizes("shape", x.typ)) },
+	"_reshape_copy":       value(func(c *call) *ir.Value { x := c.ref("self"); return reshape(c.b, x.read(c.b), c.sizes("size", x.typ)) }),
+	"reshape_as":          func(c *call) []*ref { return c.reshaped(c.ref("self"), c.ref("other").typ.Dims) },
+	"flatten.using_ints":  func(c *call) []*ref { x := c.ref("self"); return c.reshaped(x, c.flattened(x.typ)) },
+	"ravel":               func(c *call) []*ref { x := c.ref("self"); return c.reshaped(x, []int64{x.typ.Elements()}) },
+	"unflatten.int":       seen(unflatten),
+	"unsqueeze":           seen(unsqueeze),
+	"squeeze":             seen(func(_ *call, x *ref) view { return squeeze(x, iotaInts(x.typ.Rank())) }),
+	"squeeze.dim":         seen(func(c *call, x *ref) view { return squeeze(x, c.axes("dim", x.typ.Rank())) }),
+	"squeeze.dims":        seen(func(c *call, x *ref) view { return squeeze(x, c.axesOrNone("dim", x.typ.Rank())) }),
+	"expand":              seen(func(c *call, x *ref) view { return expandView(x.typ.Dims, c.expanded("size", x.typ.Dims)) }),
+	"broadcast_to":        seen(func(c *call, x *ref) view { return expandView(x.typ.Dims, c.expanded("size", x.typ.Dims)) }),
+	"expand_as":           seen(func(c *call, x *ref) view { return expandView(x.typ.Dims, c.ref("other").typ.Dims) }),
+	"transpose.int":       seen(func(c *call, x *ref) view { return c.swapped(x, "dim0", "dim1") }),
+	"swapaxes":            seen(func(c *call, x *ref) view { return c.swapped(x, "axis0", "axis1") }),
+	"swapdims":            seen(func(c *call, x *ref) view { return c.swapped(x, "dim0", "dim1") }),
+	"t":                   seen(func(_ *call, x *ref) view { return reversedView(x) }),
+	"numpy_T":             seen(func(_ *call, x *ref) view { return reversedView(x) }),
+	"mT":                  seen(func(c *call, x *ref) view { return lastTwo(c, x) }),
+	"permute":             seen(func(c *call, x *ref) view { return permuteView(c.axesOrNone("dims", x.typ.Rank())) }),
+	"movedim.int":         seen(movedim),
+	"movedim.intlist":     seen(movedim),
+	"moveaxis.int":        seen(movedim),
+	"moveaxis.intlist":    seen(movedim),
+	"atleast_2d":          func(c *call) []*ref { return c.atLeast(2) },
+	"atleast_1d":          func(c *call) []*ref { return c.atLeast(1) },
+	"atleast_3d":          func(c *call) []*ref { return c.atLeast(3) },
+	"atleast_1d.Sequence": func(c *call) []*ref { return c.atLeast(1) },
+	"atleast_2d.Sequence": func(c *call) []*ref { return c.atLeast(2) },
+	"atleast_3d.Sequence": func(c *call) []*ref { return c.atLeast(3) },
 }
 
 // sizes is a shape argument with one -1 computed.
@@ -227,12 +231,25 @@ func movedim(c *call, x *ref) view {
 	return permuteView(perm)
 }
 
-// atLeast puts dimensions of extent 1 in front up to a rank.
+// atLeast puts dimensions of extent 1 in front up to a rank; the third one goes to the end.
 func (c *call) atLeast(rank int) []*ref {
-	x := c.ref("self")
-	dims := x.typ.Dims
-	for len(dims) < rank {
-		dims = slices.Concat([]int64{1}, dims)
+	xs := []*ref{}
+	if c.schema.param("tensors") != nil {
+		xs = c.refs("tensors")
+	} else {
+		xs = append(xs, c.ref("self"))
 	}
-	return []*ref{x.through(c.b, reshapeView(x.typ.Dims, dims))}
+	var out []*ref
+	for _, x := range xs {
+		dims := slices.Clone(x.typ.Dims)
+		for len(dims) < rank {
+			if len(dims) == 2 {
+				dims = append(dims, 1)
+			} else {
+				dims = slices.Concat([]int64{1}, dims)
+			}
+		}
+		out = append(out, x.through(c.b, reshapeView(x.typ.Dims, dims)))
+	}
+	return out
 }

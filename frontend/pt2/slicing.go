@@ -31,9 +31,13 @@ var sliceRules = map[string]rule{
 	"dsplit.int":              func(c *call) []*ref { return c.splitEqual(2) },
 	"unfold":                  seen(unfold),
 	"diagonal":                seen(diagonal),
-	"as_strided":              seen(asStrided),
-	"slice_scatter":           value(sliceScatter),
-	"select_scatter":          value(selectScatter),
+	"linalg_diagonal": func(c *call) []*ref {
+		x := c.ref("A")
+		return []*ref{x.through(c.b, diagonal(c, x))}
+	},
+	"as_strided":     seen(asStrided),
+	"slice_scatter":  value(sliceScatter),
+	"select_scatter": value(selectScatter),
 }
 
 // bounds clamps a Python slice to an extent.

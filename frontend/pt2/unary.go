@@ -10,52 +10,53 @@ import (
 
 // unaryRules are the operators of one tensor that work elementwise.
 var unaryRules = map[string]rule{
-	"neg":         same(op.Neg),
-	"negative":    same(op.Neg),
-	"positive":    aliased,
-	"sign":        same(op.Sign),
-	"sgn":         same(op.Sign),
-	"exp":         floating(op.Exp),
-	"exp2":        formula(func(f fb, x *ir.Value) *ir.Value { return op.Exp.Make(f.b, f.scale(x, math.Ln2)) }),
-	"expm1":       floating(op.Expm1),
-	"log":         floating(op.Log),
-	"log1p":       floating(op.Log1p),
-	"log2":        formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(op.Log.Make(f.b, x), 1/math.Ln2) }),
-	"log10":       formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(op.Log.Make(f.b, x), 1/math.Ln10) }),
-	"sqrt":        floating(op.Sqrt),
-	"rsqrt":       floating(op.Rsqrt),
-	"sin":         floating(op.Sin),
-	"cos":         floating(op.Cos),
-	"tan":         floating(op.Tan),
-	"sinh":        formula(func(f fb, x *ir.Value) *ir.Value { return f.half(f.sub(f.exp(x), f.exp(f.neg(x)))) }),
-	"cosh":        formula(func(f fb, x *ir.Value) *ir.Value { return f.half(f.add(f.exp(x), f.exp(f.neg(x)))) }),
-	"tanh":        floating(op.Tanh),
-	"atan":        formula(func(f fb, x *ir.Value) *ir.Value { return op.Atan2.Make(f.b, x, f.c(x, 1)) }),
-	"asin":        formula(func(f fb, x *ir.Value) *ir.Value { return op.Atan2.Make(f.b, x, f.leg(x)) }),
-	"acos":        formula(func(f fb, x *ir.Value) *ir.Value { return op.Atan2.Make(f.b, f.leg(x), x) }),
-	"erf":         floating(op.Erf),
-	"erfc":        formula(func(f fb, x *ir.Value) *ir.Value { return f.sub(f.c(x, 1), op.Erf.Make(f.b, x)) }),
-	"sigmoid":     floating(op.Sigmoid),
-	"floor":       rounding(op.Floor),
-	"ceil":        rounding(op.Ceil),
-	"round":       rounding(op.Round),
-	"trunc":       value(func(c *call) *ir.Value { return truncate(c.b, c.val("self")) }),
-	"fix":         value(func(c *call) *ir.Value { return truncate(c.b, c.val("self")) }),
-	"frac":        formula(func(f fb, x *ir.Value) *ir.Value { return f.sub(x, truncate(f.b, x)) }),
-	"reciprocal":  formula(func(f fb, x *ir.Value) *ir.Value { return op.Div.Make(f.b, f.c(x, 1), x) }),
-	"square":      value(square),
-	"deg2rad":     formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(x, math.Pi/180) }),
-	"rad2deg":     formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(x, 180/math.Pi) }),
-	"bitwise_not": same(op.Not),
-	"logical_not": value(func(c *call) *ir.Value { return op.Not.Make(c.b, c.cast(c.val("self"), tensor.Bool)) }),
-	"isnan":       value(func(c *call) *ir.Value { x := c.val("self"); return compare(c.b, op.NE, x, x) }),
-	"isinf":       value(isInf),
-	"isfinite":    value(isFinite),
-	"nan_to_num":  value(nanToNum),
-	"relu":        value(func(c *call) *ir.Value { x := c.val("self"); return op.Maximum.Make(c.b, x, likeF(c.b, x, 0)) }),
-	"relu6":       value(func(c *call) *ir.Value { return c.clampTo(c.val("self"), floatScalar(0), floatScalar(6)) }),
-	"hardtanh":    value(func(c *call) *ir.Value { return c.clampTo(c.val("self"), c.scalar("min_val"), c.scalar("max_val")) }),
-	"silu":        value(func(c *call) *ir.Value { return op.Silu.Make(c.b, c.val("self")) }),
+	"neg":            same(op.Neg),
+	"negative":       same(op.Neg),
+	"positive":       aliased,
+	"sign":           value(func(c *call) *ir.Value { return signOf(c.b, c.val("self")) }),
+	"sgn":            value(sgn),
+	"exp":            floating(op.Exp),
+	"exp2":           formula(func(f fb, x *ir.Value) *ir.Value { return op.Exp.Make(f.b, f.scale(x, math.Ln2)) }),
+	"expm1":          floating(op.Expm1),
+	"log":            floating(op.Log),
+	"log1p":          floating(op.Log1p),
+	"log2":           formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(op.Log.Make(f.b, x), 1/math.Ln2) }),
+	"log10":          formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(op.Log.Make(f.b, x), 1/math.Ln10) }),
+	"sqrt":           floating(op.Sqrt),
+	"rsqrt":          floating(op.Rsqrt),
+	"sin":            floating(op.Sin),
+	"cos":            floating(op.Cos),
+	"tan":            floating(op.Tan),
+	"sinh":           formula(func(f fb, x *ir.Value) *ir.Value { return f.half(f.sub(f.exp(x), f.exp(f.neg(x)))) }),
+	"cosh":           formula(func(f fb, x *ir.Value) *ir.Value { return f.half(f.add(f.exp(x), f.exp(f.neg(x)))) }),
+	"tanh":           floating(op.Tanh),
+	"atan":           formula(func(f fb, x *ir.Value) *ir.Value { return op.Atan2.Make(f.b, x, f.c(x, 1)) }),
+	"asin":           formula(func(f fb, x *ir.Value) *ir.Value { return op.Atan2.Make(f.b, x, f.leg(x)) }),
+	"acos":           formula(func(f fb, x *ir.Value) *ir.Value { return op.Atan2.Make(f.b, f.leg(x), x) }),
+	"erf":            floating(op.Erf),
+	"erfc":           formula(func(f fb, x *ir.Value) *ir.Value { return f.sub(f.c(x, 1), op.Erf.Make(f.b, x)) }),
+	"sigmoid":        floating(op.Sigmoid),
+	"floor":          rounding(op.Floor),
+	"ceil":           rounding(op.Ceil),
+	"round":          rounding(op.Round),
+	"round.decimals": value(func(c *call) *ir.Value { return c.roundTo(c.val("self")) }),
+	"trunc":          value(func(c *call) *ir.Value { return truncate(c.b, c.val("self")) }),
+	"fix":            value(func(c *call) *ir.Value { return truncate(c.b, c.val("self")) }),
+	"frac":           formula(func(f fb, x *ir.Value) *ir.Value { return f.sub(x, truncate(f.b, x)) }),
+	"reciprocal":     formula(func(f fb, x *ir.Value) *ir.Value { return op.Div.Make(f.b, f.c(x, 1), x) }),
+	"square":         value(square),
+	"deg2rad":        formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(x, math.Pi/180) }),
+	"rad2deg":        formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(x, 180/math.Pi) }),
+	"bitwise_not":    same(op.Not),
+	"logical_not":    value(func(c *call) *ir.Value { return op.Not.Make(c.b, c.cast(c.val("self"), tensor.Bool)) }),
+	"isnan":          value(func(c *call) *ir.Value { x := c.val("self"); return compare(c.b, op.NE, x, x) }),
+	"isinf":          value(isInf),
+	"isfinite":       value(isFinite),
+	"nan_to_num":     value(nanToNum),
+	"relu":           value(func(c *call) *ir.Value { x := c.val("self"); return op.Maximum.Make(c.b, x, likeF(c.b, x, 0)) }),
+	"relu6":          value(func(c *call) *ir.Value { return c.clampTo(c.val("self"), floatScalar(0), floatScalar(6)) }),
+	"hardtanh":       value(func(c *call) *ir.Value { return c.clampTo(c.val("self"), c.scalar("min_val"), c.scalar("max_val")) }),
+	"silu":           value(func(c *call) *ir.Value { return op.Silu.Make(c.b, c.val("self")) }),
 	"gelu": value(func(c *call) *ir.Value {
 		return op.Gelu.Make(c.b, op.GeluAttr{Tanh: c.str("approximate") == "tanh"}, c.val("self"))
 	}),
@@ -132,6 +133,39 @@ func rounding(p op.Plain) rule {
 		}
 		return p.Make(c.b, x)
 	})
+}
+
+// roundTo rounds to decimals after the point, each step in x's type as torch does; integers stay.
+func (c *call) roundTo(x *ir.Value) *ir.Value {
+	n := c.int("decimals")
+	if !x.Type.DType.IsFloat() || n < -308 || n > 308 {
+		return x
+	}
+	ten := likeF(c.b, x, math.Pow(10, math.Abs(float64(n))))
+	up, down := op.Mul, op.Div
+	if n < 0 {
+		up, down = down, up
+	}
+	return down.Make(c.b, op.Round.Make(c.b, up.Make(c.b, x, ten)), ten)
+}
+
+// signOf of bools is themselves.
+func signOf(b *ir.Builder, x *ir.Value) *ir.Value {
+	if x.Type.DType == tensor.Bool {
+		return x
+	}
+	return op.Sign.Make(b, x)
+}
+
+// sgn is x/|x| of complex numbers, 0 at 0.
+func sgn(c *call) *ir.Value {
+	x := c.val("self")
+	if !x.Type.DType.IsComplex() {
+		return signOf(c.b, x)
+	}
+	r := c.magnitude(x)
+	y := op.Div.Make(c.b, x, c.cast(r, x.Type.DType))
+	return op.Select.Make(c.b, compare(c.b, op.EQ, r, likeF(c.b, r, 0)), likeF(c.b, x, 0), y)
 }
 
 // aliased gives self itself.

@@ -1,0 +1,133 @@
+package pt2
+
+import (
+	"math"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+)
+
+// specialRules are special functions, computed in f32 at least.
+var specialRules = map[string]rule{
+	"lgamma":               formula(lgamma),
+	"special_gammaln":      formula(lgamma),
+	"digamma":              formula(digamma),
+	"special_digamma":      formula(digamma),
+	"special_psi":          formula(digamma),
+	"erfinv":               formula(func(f fb, x *ir.Value) *ir.Value { return op.ErfInv.Make(f.b, x) }),
+	"special_erfinv":       formula(func(f fb, x *ir.Value) *ir.Value { return op.ErfInv.Make(f.b, x) }),
+	"mvlgamma":             formula(mvlgamma),
+	"special_multigammaln": formula(mvlgamma),
+	"polygamma":            formula(polygamma),
+	"special_polygamma":    formula(polygamma),
+	"special_ndtr":         formula(ndtr),
+	"special_ndtri": formula(func(f fb, x *ir.Value) *ir.Value {
+		return f.scale(op.ErfInv.Make(f.b, f.sub(f.scale(x, 2), f.c(x, 1))), math.Sqrt2)
+	}),
+	"special_xlog1py":              floatBinary(xlog1py),
+	"special_xlog1py.other_scalar": floatBinary(xlog1py),
+	"special_xlog1py.self_scalar":  floatBinary(xlog1py),
+}
+
+func lgamma(f fb, x *ir.Value) *ir.Value { return op.Lgamma.Make(f.b, x) }
+
+// digamma is an infinity of the other sign at zeros, NaN at the negative integers.
+func digamma(f fb, x *ir.Value) *ir.Value {
+	return f.where(op.EQ, x, 0, op.Div.Make(f.b, f.c(x, -1), x), op.Digamma.Make(f.b, x))
+}
+
+// mvlgamma is the logarithm of the multivariate gamma function: lgamma(x) + lgamma(x - 1/2) + ... of p terms, and p (p-1)/4 log pi.
+func mvlgamma(f fb, x *ir.Value) *ir.Value {
+	p := f.call.int("p")
+	if p < 1 || p > maxTaps {
+		f.call.failf("p is %d, wanted 1 to %d", p, maxTaps)
+	}
+	y := lgamma(f, x)
+	for j := int64(1); j < p; j++ {
+		y = f.add(y, lgamma(f, f.sub(x, f.c(x, float64(j)/2))))
+	}
+	return f.add(y, f.c(y, float64(p*(p-1))/4*math.Log(math.Pi)))
+}
+
+// maxOrder bounds derivatives of the digamma function.
+const maxOrder = 20
+
+// polygamma is the n-th derivative of digamma: (-1)^(n+1) n! zeta(n+1, x) where x is 1/2 or more, the reflection formula below.
+func polygamma(f fb, x *ir.Value) *ir.Value {
+	n := f.call.int("n")
+	switch {
+	case n < 0:
+		f.call.failf("n is %d, wanted 0 or more", n)
+	case n == 0:
+		return digamma(f, x)
+	case n > maxOrder:
+		f.call.unsupported("a derivative of order %d", n)
+	}
+	sign, factorial := -1.0, 1.0
+	if n%2 == 1 {
+		sign = 1
+	}
+	for k := int64(2); k <= n; k++ {
+		factorial *= float64(k)
+	}
+	low := compare(f.b, op.LT, x, f.c(x, 0.5))
+	z := op.Select.Make(f.b, low, f.sub(f.c(x, 1), x), x)
+	y := f.scale(f.zeta(float64(n+1), z), sign*factorial)
+	// psi_n(x) = (-1)^n psi_n(1-x) - pi d^n/dx^n cot(pi x), a polynomial in cot(pi x).
+	q := []float64{0, 1}
+	for range n { // q'(c) times -(1 + c^2)
+		next := make([]float64, len(q)+1)
+		for k := 1; k < len(q); k++ {
+			next[k-1] -= float64(k) * q[k]
+			next[k+1] -= float64(k) * q[k]
+		}
+		q = next
+	}
+	part := x // the distance to the nearest integer keeps precision
+	if n > 1 {
+		part = f.sub(x, op.Round.Make(f.b, x))
+	}
+	angle := f.scale(part, math.Pi)
+	cot := op.Div.Make(f.b, op.Cos.Make(f.b, angle), op.Sin.Make(f.b, angle))
+	d := f.c(x, q[len(q)-1])
+	for k := len(q) - 2; k >= 0; k-- {
+		d = f.add(f.mul(d, cot), f.c(x, q[k]))
+	}
+	d = f.scale(d, math.Pow(math.Pi, float64(n+1)))
+	if n > 1 { // at the poles; trigamma is finite there in torch, by rounding of the angle
+		pole := compare(f.b, op.EQ, part, f.c(x, 0))
+		d = op.Select.Make(f.b, pole, f.c(x, math.Inf(int(-sign))), d)
+	}
+	return op.Select.Make(f.b, low, f.sub(f.scale(y, -sign), d), y)
+}
+
+// zeta is the Hurwitz zeta function of a number s > 1 and x >= 1/2, by the Euler-Maclaurin formula after ten terms.
+func (f fb) zeta(s float64, x *ir.Value) *ir.Value {
+	const terms = 10
+	pow := func(v *ir.Value, e float64) *ir.Value { return op.Pow.Make(f.b, v, f.c(v, e)) }
+	a := f.add(x, f.c(x, terms))
+	y := f.add(f.scale(pow(a, 1-s), 1/(s-1)), f.half(pow(a, -s)))
+	// B_2k / (2k)! s (s+1) ... (s+2k-2) a^(-s-2k+1)
+	rise := s
+	for k, b := range []float64{1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160} {
+		y = f.add(y, f.scale(pow(a, -s-float64(2*k+1)), b*rise))
+		rise *= (s + float64(2*k+1)) * (s + float64(2*k+2))
+	}
+	for k := terms - 1; k >= 0; k-- { // small ones first
+		y = f.add(y, pow(f.add(x, f.c(x, float64(k))), -s))
+	}
+	return y
+}
+
+// ndtr is the normal distribution function, by erfc in the tails.
+func ndtr(f fb, x *ir.Value) *ir.Value {
+	t := f.scale(x, math.Sqrt2/2)
+	return f.half(f.add(f.c(t, 1), op.Erf.Make(f.b, t)))
+}
+
+// xlog1py is x log(1 + y), 0 where x is 0 whatever y is, and NaN where y is.
+func xlog1py(b *ir.Builder, v []*ir.Value) *ir.Value {
+	y := op.Mul.Make(b, v[0], op.Log1p.Make(b, v[1]))
+	y = op.Select.Make(b, compare(b, op.EQ, v[0], likeF(b, v[0], 0)), likeF(b, y, 0), y)
+	return op.Select.Make(b, compare(b, op.NE, v[1], v[1]), v[1], y)
+}
