@@ -24,7 +24,8 @@ const mutations = 250
 // TestMutations changes one or two leaves, lists or keys of honest graphs at random, with a fixed seed, and imports them: the answer is
 // a module that verifies or an error, soon, and never a panic inside a rule.
 func TestMutations(t *testing.T) {
-	for _, name := range []string{"views/model", "views/decomposed", "T2/model", "T8_cache/model", "T10/decomposed", "T11/model", "R4/decomposed", "T13/model"} {
+	for _, name := range []string{"views/model", "views/decomposed", "T2/model", "T8_cache/model", "T10/decomposed", "T11/model", "R4/decomposed", "T13/model",
+		"cond_writes/model", "cond_size/model", "while_writes/model", "scan_short/model", "scan_long/decomposed", "map/model", "vmap/model", "autocast/model", "no_grad/model"} {
 		t.Run(name, func(t *testing.T) {
 			a, err := weights.OpenArchive(filepath.Join("..", "..", "testdata", "cases", name+".pt2.gz"))
 			require.NoError(t, err)

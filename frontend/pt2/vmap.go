@@ -66,8 +66,19 @@ func endVmap(c *call) []*ref {
 			c.unsupported("the function of vmap writes in place to a tensor that it maps over")
 		}
 	}
+	for _, o := range c.im.origins {
+		if v.lift.at(o.store.cur).batched {
+			c.unsupported("the function of vmap writes in place to %q, which it does not map over", clip(o.names[0]))
+		}
+	}
 	c.im.vmaps = c.im.vmaps[:len(c.im.vmaps)-1]
 	c.im.b = v.lift.b
+	// What the region made has no meaning outside of it; results left by _remove_batch_dim.
+	for name, r := range c.im.tensors {
+		if !r.poison && v.lift.at(r.store.cur).batched {
+			delete(c.im.tensors, name)
+		}
+	}
 	return noResults(c)
 }
 
