@@ -36,6 +36,8 @@ var networkRules = map[string]rule{
 	"_weight_norm":           value(func(c *call) *ir.Value { return weightNorm(c) }),
 	"embedding":              value(func(c *call) *ir.Value { return op.Embedding.Make(c.b, c.val("weight"), c.val("indices")) }),
 	"cosine_similarity":      value(cosineSimilarity),
+	"_grouped_mm":            value(groupedMM),
+	"torch.ops.transformers.grouped_mm_fallback": value(groupedFallback),
 }
 
 // attention is scaled dot product attention with dropout 0. Ranks other than 4 are brought to [batch, heads, positions, features].
