@@ -215,7 +215,21 @@ func (c *compilation) pack(context.Context) error {
 		return err
 	}
 	c.report.Output = c.o.Output
+	if m.Checkpoint != nil && !c.o.EmbedWeights && !c.runs && !beside(c.o.Output, c.path) {
+		c.report.Notes = append(c.report.Notes, fmt.Sprintf("%s holds no weights and %s is not in its folder: put it there, or run with --weights %s; --embed-weights puts the weights into the artifact",
+			c.o.Output, m.Checkpoint.Name, c.path))
+	}
 	return nil
+}
+
+// beside says whether the folder of the artifact has the model's file under its name, which is where an artifact looks for its weights.
+func beside(output, model string) bool {
+	want, err := os.Stat(model)
+	if err != nil {
+		return false
+	}
+	have, err := os.Stat(filepath.Join(filepath.Dir(output), filepath.Base(model)))
+	return err == nil && os.SameFile(want, have)
 }
 
 // leave writes what a phase leaves, where the compile ends with it.

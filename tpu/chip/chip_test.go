@@ -65,6 +65,7 @@ func TestParseErrors(t *testing.T) {
 	cases := []struct{ in, want string }{
 		{"", `target "" is not known, want one like cpu, v4:2x2x1, v5e:2x2, v5p:2x2x1, v6e:2x2, tpu7x:2x2x1 (tpuc list targets shows all)`},
 		{"h100", `target "h100" is not known, want one like cpu, v4:2x2x1`},
+		{"TPU", `target "TPU": names no chip, want one like v4:2x2x1, v5e:2x2, v5p:2x2x1, v6e:2x2, tpu7x:2x2x1 (tpuc list targets shows all)`},
 		{"gpu", `target "gpu" is not known, want one like cpu (`},
 		{"v66e-8", `target "v66e-8" is not known, want one like v6e-8,`},
 		{"v6-e:2x4", `want one like v6e-1`},

@@ -45,7 +45,10 @@ func Parse(s string) (Target, error) {
 		return parseCPU(s, rest)
 	}
 	c, rest, ok := cutChip(name)
-	if !ok {
+	switch {
+	case !ok && name == "tpu":
+		return Target{}, &ParseError{Input: s, Reason: "names no chip", Near: familyExamples()[1:]}
+	case !ok:
 		return Target{}, &ParseError{Input: s, Near: nearest(name)}
 	}
 	f := c.Facts()

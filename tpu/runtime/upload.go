@@ -70,7 +70,7 @@ func (m *Model) openSource(opts Options) error {
 		m.source = opts.Weights
 		return nil
 	}
-	const give = "name the checkpoint, or compile with the weights embedded"
+	const give = "name the checkpoint (tpuc run --weights), or compile with the weights embedded (tpuc compile --embed-weights)"
 	c := m.art.Manifest.Checkpoint
 	if c == nil {
 		return fmt.Errorf("the weights are not in the artifact: %s", give)
@@ -81,7 +81,7 @@ func (m *Model) openSource(opts Options) error {
 		return fmt.Errorf("the weights are not in the artifact, and their checkpoint %s is not beside it: %s", c.Name, give)
 	}
 	if !st.IsDir() && c.Size != 0 && st.Size() != c.Size {
-		return fmt.Errorf("%s beside the artifact has %d bytes, wanted the %d of the file that it was compiled with: name the checkpoint to use another",
+		return fmt.Errorf("%s beside the artifact has %d bytes, wanted the %d of the file that it was compiled with: name the checkpoint (tpuc run --weights) to use another",
 			path, st.Size(), c.Size)
 	}
 	if m.source, err = weights.Open(path); err != nil {
@@ -89,7 +89,7 @@ func (m *Model) openSource(opts Options) error {
 	}
 	m.own = true
 	if a, ok := m.source.(*weights.Archive); ok && c.Identity != "" && a.Identity() != c.Identity {
-		return fmt.Errorf("%s beside the artifact holds other weights than the file that it was compiled with: name the checkpoint to use them", path)
+		return fmt.Errorf("%s beside the artifact holds other weights than the file that it was compiled with: name the checkpoint (tpuc run --weights) to use them", path)
 	}
 	return nil
 }
