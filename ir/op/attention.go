@@ -9,26 +9,45 @@ import (
 
 // AttentionAttr is the attribute struct of Attention.
 type AttentionAttr struct {
-	Scale  float64 `ir:"scale"`  // multiplies the scores
-	Causal bool    `ir:"causal"` // query l takes part with keys 0 .. l (aligned top left)
+	Scale   float64 `ir:"scale"`   // multiplies the scores
+	Causal  bool    `ir:"causal"`  // query l takes part with keys 0 .. l (aligned top left)
+	Window  int64   `ir:"window"`  // query l takes part with the keys less than so many places away, on either side; 0: with all
+	Softcap float64 `ir:"softcap"` // scores s become Softcap tanh(s/Softcap) before masks; 0: they stay
+	Sinks   bool    `ir:"sinks"`   // the last argument is sinks
 }
 
-// Attention is softmax(Scale q k' + mask) v (aten::scaled_dot_product_attention): q [B, Hq, L, E], k [B, Hk, S, E], v [B, Hk, S, Ev] of one
+// Attention is softmax(cap(Scale q k') + mask) v (aten::scaled_dot_product_attention): q [B, Hq, L, E], k [B, Hk, S, E], v [B, Hk, S, Ev] of one
 // float dtype give [B, Hq, L, Ev]. Hq is a multiple of Hk: query head h reads key head h / (Hq/Hk). The mask has rank 4 and shape
-// [B, Hq, L, S] with any dimension 1; bool: true takes part; float: added to the scores. Scores and softmax are in f32 at least;
-// probabilities are rounded to v's dtype before the second product. A row whose scores are all -inf, so without a key that takes part,
-// gives 0.
+// [B, Hq, L, S] with any dimension 1; bool: true takes part; float: added to the scores. Sinks, floats [Hq], are a score more for every
+// row of a head, which takes its share of the probability and adds no value. Scores and softmax are in f32 at least; probabilities are
+// rounded to v's dtype before the second product. A row whose scores are all -inf, so without a key that takes part, gives 0.
 var Attention = define(Def[AttentionAttr]{
-	Name: "attention", Doc: "Averages values by the softmax of query and key products, with grouped heads.", Args: "q k v mask?",
+	Name: "attention", Doc: "Averages values by the softmax of query and key products, with grouped heads.", Args: "q k v mask? sinks?",
 	Infer: inferAttention, Decompose: decomposeAttention, Eval: evalAttention,
-	Cost: func(n *ir.Node, _ AttentionAttr) ir.Cost {
+	Cost: func(n *ir.Node, a AttentionAttr) ir.Cost {
 		q, v := n.Args[0].Type.Dims, n.Args[2].Type.Dims
-		scores := q[0] * q[1] * q[2] * v[2]
-		return ir.Cost{Flops: scores * (2*q[3] + 2*v[3] + 6)}
+		keys := v[2]
+		if a.Window > 0 {
+			keys = min(keys, 2*a.Window-1)
+		}
+		return ir.Cost{Flops: q[0] * q[1] * q[2] * keys * (2*q[3] + 2*v[3] + 6)}
 	},
 })
 
-// inferAttention checks q, k and v in 1 to 6, the scale in 7, the mask in 8 and 9.
+// places of mask and sinks among n arguments, -1 where there is none.
+func (a AttentionAttr) places(n int) (mask, sinks int) {
+	mask, sinks = -1, -1
+	if a.Sinks && n > 3 {
+		n--
+		sinks = n
+	}
+	if n == 4 {
+		mask = 3
+	}
+	return mask, sinks
+}
+
+// inferAttention checks q, k and v in 1 to 6, numbers in 7, the mask in 8 and 9, the number of arguments in 10 and sinks in 11.
 func inferAttention(in []tensor.Type, a AttentionAttr) ([]tensor.Type, error) {
 	q, k, v := in[0], in[1], in[2]
 	for i, t := range in[:3] {
@@ -49,11 +68,20 @@ func inferAttention(in []tensor.Type, a AttentionAttr) ([]tensor.Type, error) {
 		return nil, fail(5, "v is %s, k is %s, wanted equal heads and positions", v, k)
 	case q.Dims[1] != k.Dims[1] && (k.Dims[1] == 0 || q.Dims[1]%k.Dims[1] != 0):
 		return nil, fail(6, "%d query heads for %d key heads, wanted a multiple", q.Dims[1], k.Dims[1])
-	case math.IsNaN(a.Scale) || math.IsInf(a.Scale, 0):
-		return nil, fail(7, "scale %v, wanted a finite number", a.Scale)
+	case math.IsNaN(a.Scale-a.Scale) || math.IsNaN(a.Softcap-a.Softcap) || a.Softcap < 0 || a.Window < 0:
+		return nil, fail(7, "scale %v, softcap %v and window %d, wanted finite numbers, the last two not negative", a.Scale, a.Softcap, a.Window)
 	}
-	if len(in) == 4 {
-		m, full := in[3], []int64{q.Dims[0], q.Dims[1], q.Dims[2], k.Dims[2]}
+	mask, sinks := a.places(len(in))
+	if want := 3 + btoi(mask >= 0) + btoi(a.Sinks); len(in) != want {
+		return nil, fail(10, "%d arguments with sinks=%t, wanted q, k, v, a mask if any, and sinks if so", len(in), a.Sinks)
+	}
+	if sinks >= 0 {
+		if s := in[sinks]; !s.DType.IsFloat() || s.Rank() != 1 || s.Dims[0] != q.Dims[1] {
+			return nil, fail(11, "sinks are %s, wanted floats, one for each of %d query heads", s, q.Dims[1])
+		}
+	}
+	if mask >= 0 {
+		m, full := in[mask], []int64{q.Dims[0], q.Dims[1], q.Dims[2], k.Dims[2]}
 		if !(bools | floats).has(m.DType) || m.Rank() != 4 {
 			return nil, fail(8, "mask is %s, wanted rank 4 and bool or float", m)
 		}
@@ -86,20 +114,23 @@ func decomposeAttention(b *ir.Builder, n *ir.Node, a AttentionAttr) []*ir.Value 
 	if a.Scale != 1 {
 		x = Mul.Make(b, x, Splat(b, x.Type, a.Scale))
 	}
+	if a.Softcap != 0 {
+		x = Mul.Make(b, Tanh.Make(b, Div.Make(b, x, Splat(b, x.Type, a.Softcap))), Splat(b, x.Type, a.Softcap))
+	}
+	maskAt, sinksAt := a.places(len(n.Args))
 	var keep *ir.Value // bool, where a query may see a key; nil: everywhere
-	if len(n.Args) == 4 {
-		if mask := foldMask(b, n.Args[3], heads, group, l, folded); mask.Type.DType == tensor.Bool {
+	if maskAt >= 0 {
+		if mask := foldMask(b, n.Args[maskAt], heads, group, l, folded); mask.Type.DType == tensor.Bool {
 			keep = mask
 		} else {
 			x = Add.Make(b, x, Cast(b, mask, acc))
 		}
 	}
-	if a.Causal {
-		past := causal(b, group, l, folded)
+	if near := reachable(b, a, group, l, folded); near != nil {
 		if keep != nil {
-			past = And.Make(b, keep, past)
+			near = And.Make(b, keep, near)
 		}
-		keep = past
+		keep = near
 	}
 	if keep != nil {
 		x = Select.Make(b, keep, x, Splat(b, x.Type, math.Inf(-1)))
@@ -107,10 +138,20 @@ func decomposeAttention(b *ir.Builder, n *ir.Node, a AttentionAttr) []*ir.Value 
 	// Safe softmax: a row of -inf only has exponentials 0 and sum 0; it is divided by 1.
 	row := free(4, []int64{3})
 	top := Reduce.Make(b, ReduceAttr{Kind: Max, Axes: []int64{3}}, x)
+	var sink *ir.Value // a score for every row
+	if sinksAt >= 0 {
+		sink = Cast(b, n.Args[sinksAt], acc)
+		sink = Broadcast.Make(b, BroadcastAttr{Shape: []int64{batch, heads, group, l}, Dims: []int64{1, 2}}, reshape(b, sink, heads, group))
+		sink = reshape(b, sink, top.Type.Dims...)
+		top = Maximum.Make(b, top, sink)
+	}
 	none := Compare.Make(b, CompareAttr{Dir: EQ}, top, Splat(b, top.Type, math.Inf(-1)))
 	top = Select.Make(b, none, Splat(b, top.Type, 0), top)
 	e := Exp.Make(b, Sub.Make(b, x, Broadcast.Make(b, BroadcastAttr{Shape: folded, Dims: row}, top)))
 	sum := Reduce.Make(b, ReduceAttr{Kind: Sum, Axes: []int64{3}}, e)
+	if sink != nil {
+		sum = Add.Make(b, sum, Exp.Make(b, Sub.Make(b, sink, top)))
+	}
 	sum = Select.Make(b, none, Splat(b, sum.Type, 1), sum)
 	p := Div.Make(b, e, Broadcast.Make(b, BroadcastAttr{Shape: folded, Dims: row}, sum))
 	y := Dot.Make(b, DotAttr{Batch: both, Contract: [][]int64{{3}, {2}}}, Cast(b, p, v.Type.DType), v)
@@ -132,12 +173,40 @@ func foldMask(b *ir.Builder, m *ir.Value, heads, group, l int64, folded []int64)
 	return stretch(b, m, folded)
 }
 
-// causal holds where the key's position is not after the query's, for folded scores.
-func causal(b *ir.Builder, group, l int64, folded []int64) *ir.Value {
+// reachable holds where the key's position is one that the query's may see, for folded scores; nil: everywhere.
+func reachable(b *ir.Builder, a AttentionAttr, group, l int64, folded []int64) *ir.Value {
+	if !a.Causal && a.Window == 0 {
+		return nil
+	}
 	t := tensor.Make(tensor.I32, group, l, folded[3])
 	at := func(axis int64) *ir.Value { return Iota.Make(b, IotaAttr{Type: t, Axis: axis}) }
-	past := Compare.Make(b, CompareAttr{Dir: GE}, at(1), at(2))
-	return BroadcastTo(b, reshape(b, past, group*l, folded[3]), folded)
+	i, j := at(1), at(2)
+	var keep *ir.Value
+	both := func(v *ir.Value) {
+		if keep != nil {
+			v = And.Make(b, keep, v)
+		}
+		keep = v
+	}
+	if a.Causal {
+		both(Compare.Make(b, CompareAttr{Dir: GE}, i, j))
+	}
+	if a.Window > 0 && a.Window < max(l, folded[3]) {
+		width := Splat(b, t, float64(a.Window))
+		both(Compare.Make(b, CompareAttr{Dir: LT}, Sub.Make(b, i, j), width))
+		if !a.Causal {
+			both(Compare.Make(b, CompareAttr{Dir: LT}, Sub.Make(b, j, i), width))
+		}
+	}
+	if keep == nil {
+		return nil
+	}
+	return BroadcastTo(b, reshape(b, keep, group*l, folded[3]), folded)
+}
+
+// sees reports that query i may see key j.
+func (a AttentionAttr) sees(i, j int64) bool {
+	return !(a.Causal && j > i) && (a.Window == 0 || within(i-j, a.Window-1))
 }
 
 // evalAttention works row by row of scores in float64. Only the probabilities are rounded to the dtype, as the decomposition does.
@@ -147,8 +216,19 @@ func evalAttention(in []*tensor.Tensor, a AttentionAttr, out []tensor.Type) ([]*
 	heads, keyHeads, l, s := q.Dims[1], k.Dims[1], q.Dims[2], k.Dims[2]
 	e, ev := q.Dims[3], v.Dims[3]
 	mask := func(score float64, _, _, _, _ int64) float64 { return score }
-	if len(in) == 4 {
-		mask = masker(in[3])
+	maskAt, sinksAt := a.places(len(in))
+	if maskAt >= 0 {
+		mask = masker(in[maskAt])
+	}
+	capped := func(score float64) float64 {
+		if a.Softcap == 0 {
+			return score
+		}
+		return a.Softcap * math.Tanh(score/a.Softcap)
+	}
+	var sinks []float64
+	if sinksAt >= 0 {
+		sinks = in[sinksAt].Floats()
 	}
 	y := make([]float64, t.Elements())
 	scores := make([]float64, s)
@@ -156,12 +236,16 @@ func evalAttention(in []*tensor.Tensor, a AttentionAttr, out []tensor.Type) ([]*
 		i, h, b := row%l, row/l%heads, row/l/heads
 		kh := b*keyHeads + h/(heads/keyHeads)
 		for j := range s {
-			scores[j] = mask(a.Scale*dotProduct(qv[row*e:(row+1)*e], kv[(kh*s+j)*e:(kh*s+j+1)*e]), b, h, i, j)
-			if a.Causal && j > i {
+			scores[j] = mask(capped(a.Scale*dotProduct(qv[row*e:(row+1)*e], kv[(kh*s+j)*e:(kh*s+j+1)*e])), b, h, i, j)
+			if !a.sees(i, j) {
 				scores[j] = math.Inf(-1)
 			}
 		}
 		top, sum := rowMax(scores), 0.0
+		if sinksAt >= 0 {
+			top = max(top, sinks[h])
+			sum = math.Exp(sinks[h] - top)
+		}
 		if math.IsInf(top, -1) {
 			continue
 		}

@@ -25,6 +25,10 @@ var composites = []struct {
 	{op.Attention.Op, op.AttentionAttr{Scale: 0.3}, []string{"f[2,4,3,4]", "f[2,2,5,4]", "f[2,2,5,4]", "bool[2,4,3,5]"}},
 	{op.Attention.Op, op.AttentionAttr{Scale: 0.3}, []string{"f[2,4,3,4]", "f[2,2,5,4]", "f[2,2,5,4]", "f[1,4,1,5]"}},
 	{op.Attention.Op, op.AttentionAttr{Scale: 0.3}, []string{"f[2,4,3,4]", "f[2,4,5,4]", "f[2,4,5,4]", "f32[2,1,3,1]"}},
+	{op.Attention.Op, op.AttentionAttr{Scale: 0.5, Causal: true, Window: 2}, []string{"f[1,4,6,4]", "f[1,2,6,4]", "f[1,2,6,4]"}},
+	{op.Attention.Op, op.AttentionAttr{Scale: 0.5, Window: 3, Softcap: 2}, []string{"f[1,2,3,4]", "f[1,2,7,4]", "f[1,2,7,4]", "bool[1,1,3,7]"}},
+	{op.Attention.Op, op.AttentionAttr{Scale: 1, Causal: true, Sinks: true}, []string{"f[2,4,3,4]", "f[2,2,3,4]", "f[2,2,3,4]", "f[4]"}},
+	{op.Attention.Op, op.AttentionAttr{Scale: 1, Sinks: true, Softcap: 0.5}, []string{"f[2,4,3,4]", "f[2,2,3,4]", "f[2,2,3,4]", "f[1,4,1,3]", "f32[4]"}},
 	{op.Attention.Op, op.AttentionAttr{Scale: 0.3}, []string{"f[1,2,3,4]", "f[1,1,0,4]", "f[1,1,0,4]"}},
 	{op.Attention.Op, op.AttentionAttr{Scale: 0.3}, []string{"f[1,0,3,4]", "f[1,0,5,4]", "f[1,0,5,4]"}},
 	{op.CumMax.Op, op.CumMaxAttr{Axis: 1}, []string{"f[2,7,3]"}},
@@ -140,6 +144,12 @@ func TestAttentionMasks(t *testing.T) {
 	require.Equal(t, []float64{0, 10}, both(t, op.Attention.Op, a, q, k, v, in("bool[1,1,2,3]", 0, 0, 0, 0, 1, 0)).Floats(), "a row without a key gives 0")
 	require.Equal(t, []float64{0, 0}, both(t, op.Attention.Op, a, q, k, v, fl("f32[1,1,1,1]", -inf)).Floats())
 	require.Equal(t, []float64{10, 55}, both(t, op.Attention.Op, a, q, k, v, fl("f32[1,1,2,3]", -inf, 0, -inf, -inf, 3, 3)).Floats())
+	capped := op.AttentionAttr{Scale: 1, Softcap: 1e-9, Window: 2}
+	require.InDeltaSlice(t, []float64{5.5, 37}, both(t, op.Attention.Op, capped, q, k, v).Floats(), 1e-4, "query 0 sees keys 0 and 1, query 1 all")
+	sink := op.AttentionAttr{Scale: 1, Sinks: true}
+	require.InDeltaSlice(t, []float64{27.75, 27.75}, both(t, op.Attention.Op, sink, q, k, v, fl("f32[1]", 0)).Floats(), 1e-4, "a sink takes a fourth")
+	require.Equal(t, []float64{0, 0}, both(t, op.Attention.Op, sink, q, k, v, fl("f32[1,1,1,1]", -inf), fl("f32[1]", 3)).Floats())
+	require.Equal(t, []float64{37, 37}, both(t, op.Attention.Op, sink, q, k, v, fl("f32[1]", -inf)).Floats())
 	low := -math.MaxFloat32 // a row of the smallest finite number is as no mask: softmax does not see a constant
 	require.Equal(t, []float64{37, 37}, both(t, op.Attention.Op, a, q, k, v, fl("f32[1,1,1,1]", low)).Floats())
 

@@ -60,5 +60,13 @@ func count(lo, hi int) []int64 {
 	return out
 }
 
+// btoi is 1 for true.
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // noCost is the cost of operators that only move elements: no floating-point operations, the bytes of arguments and results.
 func noCost[A any](*ir.Node, A) ir.Cost { return ir.Cost{} }
