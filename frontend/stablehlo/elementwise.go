@@ -49,6 +49,17 @@ var elementwiseRules = map[string]rule{
 	"stablehlo.tan":                    unary(op.Tan),
 	"stablehlo.tanh":                   unary(op.Tanh),
 	"stablehlo.xor":                    applied(op.Xor, &op.Xor),
+	"stablehlo.bitcast_convert":        bitcast,
+	"stablehlo.cbrt":                   unary(op.Cbrt),
+	"stablehlo.complex":                applied(op.Complex, nil),
+	"stablehlo.imag":                   imaginary,
+	"stablehlo.popcnt":                 unary(op.Popcnt),
+	"stablehlo.round_nearest_afz":      roundAway,
+	"chlo.atan":                        arcTangent,
+	"chlo.digamma":                     unary(op.Digamma),
+	"chlo.erf_inv":                     unary(op.ErfInv),
+	"chlo.lgamma":                      unary(op.Lgamma),
+	"chlo.next_after":                  applied(op.NextAfter, nil),
 	"chlo.erf":                         unary(op.Erf),
 	"chlo.square":                      func(c *call) []*ir.Value { c.arity(1); return one(op.Mul.Make(c.b, c.args[0], c.args[0])) },
 	"chlo.tan":                         unary(op.Tan),
@@ -170,17 +181,34 @@ func clamp(c *call) []*ir.Value {
 // directions are comparisons by StableHLO's name.
 var directions = map[string]op.CompareDir{"EQ": op.EQ, "NE": op.NE, "LT": op.LT, "LE": op.LE, "GT": op.GT, "GE": op.GE}
 
-// compare leaves the total order of floats to StableHLO: the IR's comparisons are IEEE 754's.
+// compare takes the total order of floats by that of integers.
 func compare(c *call) []*ir.Value {
 	c.arity(2)
 	dir, ok := directions[c.o.attrs.word("comparison_direction")]
 	if !ok {
 		c.fail("comparison_direction is %q, wanted EQ, NE, LT, LE, GT or GE", c.o.attrs.word("comparison_direction"))
 	}
-	if c.o.attrs.word("compare_type") == "TOTALORDER" {
+	x, y := c.args[0], c.args[1]
+	if c.o.attrs.word("compare_type") == "TOTALORDER" && x.Type.DType.IsFloat() {
+		if x, y = c.totalOrder(x), c.totalOrder(y); x == nil || y == nil {
+			return nil
+		}
+	}
+	return one(op.Compare.Make(c.b, op.CompareAttr{Dir: dir}, x, y))
+}
+
+// totalOrder gives integers in the total order of IEEE 754 (2019, 5.10): the bits as a signed number, with those behind the sign turned
+// around where it is set. nil: no integers of that width.
+func (c *call) totalOrder(x *ir.Value) *ir.Value {
+	d, ok := map[int]tensor.DType{16: tensor.I16, 32: tensor.I32, 64: tensor.I64}[x.Type.DType.Bits()]
+	if !ok {
 		return nil
 	}
-	return one(op.Compare.Make(c.b, op.CompareAttr{Dir: dir}, c.args[0], c.args[1]))
+	bits := op.Bitcast.Make(c.b, op.BitcastAttr{To: d}, x)
+	number := func(v int64) *ir.Value { return c.spread(c.integer(c.b, d, v), x.Type.Dims) }
+	_, largest := d.IntRange()
+	turned := op.And.Make(c.b, op.ShiftRight.Make(c.b, bits, number(int64(d.Bits())-1)), number(largest))
+	return op.Xor.Make(c.b, bits, turned)
 }
 
 func convert(c *call) []*ir.Value {
@@ -191,7 +219,52 @@ func convert(c *call) []*ir.Value {
 // real_ is the real part; of a real number itself.
 func real_(c *call) []*ir.Value {
 	c.arity(1)
-	return one(c.cast(c.args[0], c.args[0].Type.DType.Real()))
+	if !c.args[0].Type.DType.IsComplex() {
+		return one(c.args[0])
+	}
+	return one(op.Real.Make(c.b, c.args[0]))
+}
+
+// imaginary is 0 of a real number.
+func imaginary(c *call) []*ir.Value {
+	c.arity(1)
+	if !c.args[0].Type.DType.IsComplex() {
+		return one(op.Splat(c.b, c.args[0].Type, 0))
+	}
+	return one(op.Imag.Make(c.b, c.args[0]))
+}
+
+// bitcast between types of one width; others change the shape and are left to StableHLO.
+func bitcast(c *call) []*ir.Value {
+	c.arity(1)
+	a := op.BitcastAttr{To: c.out().DType}
+	if _, err := op.Bitcast.InferTypes([]tensor.Type{c.args[0].Type}, a); err != nil || c.args[0].Type.Rank() != c.out().Rank() {
+		return nil
+	}
+	return one(op.Bitcast.Make(c.b, a, c.args[0]))
+}
+
+// arcTangent is the angle of the point (1, x).
+func arcTangent(c *call) []*ir.Value {
+	c.arity(1)
+	x := c.args[0]
+	if !x.Type.DType.IsFloat() {
+		return nil
+	}
+	return one(op.Atan2.Make(c.b, x, op.Splat(c.b, x.Type, 1)))
+}
+
+// roundAway takes the magnitude's whole part, which is exact, and one more where the rest is a half or more; the sign comes last.
+func roundAway(c *call) []*ir.Value {
+	c.arity(1)
+	x := c.args[0]
+	if !x.Type.DType.IsFloat() {
+		return nil
+	}
+	size := op.Abs.Make(c.b, x)
+	whole := op.Floor.Make(c.b, size)
+	up := op.Compare.Make(c.b, op.CompareAttr{Dir: op.GE}, op.Sub.Make(c.b, size, whole), op.Splat(c.b, x.Type, 0.5))
+	return one(op.Mul.Make(c.b, op.Sign.Make(c.b, x), op.Add.Make(c.b, whole, c.cast(up, x.Type.DType))))
 }
 
 // selectRule takes a scalar predicate too.

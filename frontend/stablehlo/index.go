@@ -14,27 +14,14 @@ var indexRules = map[string]rule{
 	"stablehlo.scatter":              scatter,
 }
 
-// dynamicSlice is a gather of one slice, whose place is clamped as this operation's.
 func dynamicSlice(c *call) []*ir.Value {
 	if len(c.args) == 0 || len(c.args) != c.args[0].Type.Rank()+1 {
 		c.fail("%d operands, wanted one start a dimension", len(c.args))
 	}
-	x, starts := c.args[0], c.args[1:]
-	if len(starts) == 0 {
-		return one(x)
+	if len(c.args) == 1 { // of a scalar
+		return one(c.args[0])
 	}
-	for i, v := range starts {
-		if v.Type.Rank() != 0 || !v.Type.DType.IsInt() || v.Type.DType != starts[0].Type.DType {
-			c.fail("start %d is %s, wanted scalars of one integer type", i, v.Type)
-		}
-		starts[i] = reshapeTo(c.b, v, []int64{1})
-	}
-	at := starts[0]
-	if len(starts) > 1 {
-		at = op.Concat.Make(c.b, op.ConcatAttr{}, starts...)
-	}
-	dims := count(len(starts))
-	return one(op.Gather.Make(c.b, op.GatherAttr{OffsetDims: dims, StartIndexMap: dims, SliceSizes: c.list("slice_sizes", nil)}, x, at))
+	return one(op.DynamicSlice.Make(c.b, op.DynamicSliceAttr{Sizes: c.list("slice_sizes", nil)}, c.args...))
 }
 
 func dynamicUpdateSlice(c *call) []*ir.Value {

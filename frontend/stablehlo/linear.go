@@ -14,6 +14,7 @@ var linearRules = map[string]rule{
 	"stablehlo.dot_general": dotGeneral,
 	"stablehlo.dot":         dot,
 	"stablehlo.convolution": convolution,
+	"stablehlo.fft":         fourier,
 }
 
 // dotGeneral reads the dimension numbers of either form. Operands of different dtypes, and algorithms that are named, go on opaquely.
@@ -140,6 +141,13 @@ func convolution(c *call) []*ir.Value {
 		back[d] = int64(i)
 	}
 	return one(transposeBy(c.b, y, back))
+}
+
+// fourier transforms the last dimensions.
+func fourier(c *call) []*ir.Value {
+	c.arity(1)
+	a := op.FFTAttr{Kind: op.FFTKind(strings.ToLower(c.o.attrs.word("fft_type"))), Length: c.list("fft_length", nil)}
+	return one(op.FFT.Make(c.b, a, c.args[0]))
 }
 
 // layout gives, for batch (or output), feature (or input) and every spatial dimension, its place in such as "b, 0, 1, f".

@@ -109,8 +109,8 @@ func reduce(c *call) []*ir.Value {
 		c.fail("initial value is %s, wanted a scalar", init.Type)
 	}
 	kind, ok := reducerOf(r, x.Type.DType)
-	if n != 1 || !ok || c.out().DType != x.Type.DType {
-		return nil
+	if n != 1 || !ok {
+		return reduceBy(c, r, axes)
 	}
 	y := op.Reduce.Make(c.b, op.ReduceAttr{Kind: kind, Axes: axes}, x)
 	if !isIdentity(kind, init) {
@@ -119,7 +119,20 @@ func reduce(c *call) []*ir.Value {
 	return one(y)
 }
 
-// reduceWindow recognises running sums, which windows that reach from every element back to the first one are.
+// reduceBy makes a function of the region. One that reads tensors from around it goes on opaquely.
+func reduceBy(c *call, r *region, axes []int64) []*ir.Value {
+	k, ok := c.capture(r)
+	if !ok || len(k.values) > 0 {
+		return nil
+	}
+	f := c.function("reducer", r, k)
+	if f == nil {
+		return nil
+	}
+	return op.ReduceBy.MakeAll(c.b, op.ReduceByAttr{Fn: f, Axes: axes}, c.args...)
+}
+
+// reduceWindow recognises running sums and products, which windows that reach from every element back to the first one are.
 func reduceWindow(c *call) []*ir.Value {
 	if len(c.args) != 2 || len(c.o.out) != 1 {
 		return nil
@@ -132,14 +145,35 @@ func reduceWindow(c *call) []*ir.Value {
 		c.fail("%d window_dimensions and %d paddings, wanted %d and %d", len(window), len(pads), rank, 2*rank)
 	}
 	kind, ok := reducerOf(c.region(0, 2), x.Type.DType)
-	if !ok || kind != op.Sum || !isIdentity(kind, init) {
+	if !ok || !isIdentity(kind, init) {
 		return nil
 	}
-	for _, name := range []string{"window_strides", "base_dilations", "window_dilations"} {
-		if !slices.Equal(c.list(name, ones(rank)), ones(rank)) {
-			return nil
+	a := op.ReduceWindowAttr{Kind: kind, Window: window, Strides: c.list("window_strides", ones(rank)), Dilation: c.list("window_dilations", ones(rank))}
+	for p := range slices.Chunk(pads, 2) {
+		a.Padding = append(a.Padding, p)
+	}
+	base := c.list("base_dilations", ones(rank))
+	if len(base) != rank {
+		c.fail("%d base_dilations, wanted %d", len(base), rank)
+	}
+	if slices.Equal(base, ones(rank)) && slices.Equal(a.Strides, ones(rank)) && slices.Equal(a.Dilation, ones(rank)) {
+		if y := running(c, kind, window, pads); y != nil {
+			return one(y)
 		}
 	}
+	if !slices.Equal(base, ones(rank)) { // elements that change nothing go between those of x
+		p := op.PadAttr{Low: make([]int64, rank), High: make([]int64, rank), Interior: slices.Clone(base)}
+		for i := range p.Interior {
+			p.Interior[i]--
+		}
+		x = op.Pad.Make(c.b, p, x, init)
+	}
+	return one(op.ReduceWindow.Make(c.b, a, x))
+}
+
+// running is the running sum or product that a window makes, or nil.
+func running(c *call, kind op.Reducer, window, pads []int64) *ir.Value {
+	x := c.args[0]
 	axis, reversed := -1, false
 	for d, n := range window {
 		lo, hi := pads[2*d], pads[2*d+1]
@@ -153,10 +187,14 @@ func reduceWindow(c *call) []*ir.Value {
 			return nil
 		}
 	}
-	if axis < 0 {
-		return nil
+	switch {
+	case axis < 0 || !(x.Type.DType.IsInt() || x.Type.DType.IsFloat() || x.Type.DType.IsComplex()):
+	case kind == op.Sum:
+		return op.CumSum.Make(c.b, op.CumSumAttr{Axis: int64(axis), Reverse: reversed}, x)
+	case kind == op.Prod:
+		return op.CumProd.Make(c.b, op.CumProdAttr{Axis: int64(axis), Reverse: reversed}, x)
 	}
-	return one(op.CumSum.Make(c.b, op.CumSumAttr{Axis: int64(axis), Reverse: reversed}, x))
+	return nil
 }
 
 // topK gives the largest elements of the last dimension and their places.

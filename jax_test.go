@@ -1,0 +1,221 @@
+package tpuc_test
+
+import (
+	"archive/zip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tpuc"
+	"tpuc/frontend/weights"
+	"tpuc/internal/compare"
+	"tpuc/ir"
+	"tpuc/ir/tensor"
+	"tpuc/lower"
+	"tpuc/passes"
+	"tpuc/tpu"
+	"tpuc/tpu/chip"
+	"tpuc/tpu/pjrt"
+	"tpuc/tpu/plugin"
+)
+
+// Modules that JAX wrote, with its inputs and outputs: testdata/jax/cases.zip, from tools/cases/jax_export.py.
+
+// unpackJAX gives the folder of the cases and their names.
+func unpackJAX(t *testing.T) (string, []string) {
+	t.Helper()
+	dir := t.TempDir()
+	z, err := zip.OpenReader(filepath.Join("testdata", "jax", "cases.zip"))
+	require.NoError(t, err)
+	defer z.Close()
+	var names []string
+	for _, f := range z.File {
+		require.True(t, filepath.IsLocal(f.Name), f.Name)
+		name := filepath.Join(dir, filepath.FromSlash(f.Name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		r, err := f.Open()
+		require.NoError(t, err)
+		data, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+		require.NoError(t, os.WriteFile(name, data, 0o644))
+		if filepath.Base(name) == "model.mlir" {
+			names = append(names, filepath.Base(filepath.Dir(name)))
+		}
+	}
+	slices.Sort(names)
+	require.GreaterOrEqual(t, len(names), 400)
+	return dir, names
+}
+
+// TestJAXOnEvaluator demands JAX's outputs of every case but those of operations that travel opaquely, which are listed.
+func TestJAXOnEvaluator(t *testing.T) {
+	dir, names := unpackJAX(t)
+	cases, err := tpuc.FindCases([]string{dir})
+	require.NoError(t, err)
+	require.Len(t, cases, len(names))
+	r, err := tpuc.RunCases(t.Context(), cases, tpuc.SuiteOptions{Evaluate: true, Jobs: runtime.NumCPU(), CrashDir: t.TempDir()})
+	require.NoError(t, err)
+	var opaque []string
+	for _, c := range r.Cases {
+		if c.Status == tpuc.StatusFailed && strings.Contains(c.Message, "has no evaluator") {
+			opaque = append(opaque, filepath.Base(c.Name))
+			continue
+		}
+		require.Equal(t, tpuc.StatusOK, c.Status, "%s: %s", c.Name, c.Message)
+		for _, call := range c.Calls {
+			require.NotEmpty(t, call.Compared)
+		}
+	}
+	slices.Sort(opaque)
+	require.Equal(t, opaqueJAX, opaque, "cases that are not evaluated")
+}
+
+// TestJAXOnCPU compiles all cases, a few dozen to a program, and compares every output with JAX's.
+func TestJAXOnCPU(t *testing.T) {
+	lib, err := pjrt.Open(needPlugin(t, plugin.CPU).Path)
+	require.NoError(t, err)
+	client, err := lib.NewClient()
+	require.NoError(t, err)
+	defer client.Close()
+	dir, names := unpackJAX(t)
+	for batch := range slices.Chunk(names, 30) {
+		t.Run(batch[0], func(t *testing.T) {
+			m, inputs, outputs := mergeJAX(t, dir, batch)
+			_, err := passes.Run(t.Context(), m, passes.Options{Verify: true})
+			require.NoError(t, err)
+			p, err := lower.Lower(m)
+			require.NoError(t, err)
+			got, err := call(t, client, p, inputs)
+			require.NoError(t, err)
+			require.Len(t, got, len(outputs))
+			for i, want := range outputs {
+				c := compare.Compare(got[i], want.Tensor, compare.Default(want.DType))
+				require.True(t, c.OK, "%s: at %v it is %s, wanted %s %s", want.name, c.Worst, c.Got, c.Want, c.Problem)
+			}
+		})
+	}
+}
+
+// TestJAXForTPU compiles a sample of every family for one v6e chip, all in one program.
+func TestJAXForTPU(t *testing.T) {
+	lib := needPlugin(t, plugin.TPU)
+	dir, names := unpackJAX(t)
+	var sample []string
+	for i, name := range names {
+		if (i%9 == 0 || strings.HasPrefix(name, "model_")) && !strings.Contains(name, "f64") && !strings.Contains(name, "philox") {
+			sample = append(sample, name)
+		}
+	}
+	m, _, _ := mergeJAX(t, dir, sample)
+	_, err := passes.Run(t.Context(), m, passes.Options{Verify: true})
+	require.NoError(t, err)
+	p, err := lower.Lower(m)
+	require.NoError(t, err)
+	target, err := chip.Parse("v6e:1x1")
+	require.NoError(t, err)
+	_, err = tpu.Compile(t.Context(), tpu.Request{Program: p.Text, PluginPath: lib.Path, Target: tpu.TargetOf(target), CrashDir: t.TempDir()})
+	require.NoError(t, err)
+}
+
+// expected is an output of a case.
+type expected struct {
+	*tensor.Tensor
+	name string
+}
+
+// mergeJAX makes one module of several cases, with the inputs of all and the outputs that JAX gives.
+func mergeJAX(t *testing.T, dir string, names []string) (*ir.Module, []*tensor.Tensor, []expected) {
+	t.Helper()
+	all := &ir.Module{Func: &ir.Func{Name: "main"}}
+	var inputs []*tensor.Tensor
+	var outputs []expected
+	for _, name := range names {
+		m, err := tpuc.Load(t.Context(), filepath.Join(dir, name, "model.mlir"), tpuc.Shapes{})
+		require.NoError(t, err, name)
+		for _, p := range m.Module.Func.Params {
+			p.Index, p.Name = len(all.Func.Params), ""
+			all.Func.Params = append(all.Func.Params, p)
+		}
+		all.Func.Body = append(all.Func.Body, m.Module.Func.Body...)
+		all.Func.Results = append(all.Func.Results, m.Module.Func.Results...)
+		all.Func.Updates = append(all.Func.Updates, m.Module.Func.Updates...)
+		for i := range m.Inputs {
+			inputs = append(inputs, loadTensor(t, filepath.Join(dir, name, "inputs.safetensors"), fmt.Sprintf("input_%d", i)))
+		}
+		for i := range m.Outputs {
+			outputs = append(outputs, expected{loadTensor(t, filepath.Join(dir, name, "outputs.safetensors"), fmt.Sprintf("output_%d", i)), name})
+		}
+	}
+	return all, inputs, outputs
+}
+
+func loadTensor(t *testing.T, file, name string) *tensor.Tensor {
+	t.Helper()
+	s, err := weights.OpenSafetensors(file)
+	require.NoError(t, err)
+	defer s.Close()
+	x, err := s.Load(name)
+	require.NoError(t, err)
+	return &tensor.Tensor{Type: x.Type, Data: slices.Clone(x.Data)}
+}
+
+// call compiles p in this process, runs it on inputs and its own constants, and gives the user's outputs.
+func call(t *testing.T, client *pjrt.Client, p *lower.Program, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	exe, err := client.Compile(p.Text, pjrt.CompileOptions{PropagateNaN: true})
+	if err != nil {
+		return nil, err
+	}
+	defer exe.Close()
+	var args []*pjrt.Buffer
+	for _, a := range p.Args {
+		x := a.Value
+		if x == nil {
+			x = inputs[a.Param]
+		}
+		kind, err := pjrt.ParseBufferType(a.Type.DType.MLIR())
+		if err != nil {
+			return nil, err
+		}
+		b, err := client.BufferFromHost(pjrt.HostBuffer{Type: kind, Dims: x.Dims, Data: x.Data, Semantics: pjrt.ImmutableOnlyDuringCall})
+		if err != nil {
+			return nil, err
+		}
+		defer b.Close()
+		args = append(args, b)
+	}
+	buffers, err := exe.Execute(t.Context(), args, pjrt.ExecuteOptions{})
+	if err != nil {
+		return nil, err
+	}
+	results := make([]*tensor.Tensor, len(buffers))
+	for i, b := range buffers {
+		defer b.Close()
+		results[i] = tensor.Zeros(p.Results[i])
+		if err := b.ToHost(t.Context(), results[i].Data); err != nil {
+			return nil, err
+		}
+	}
+	var out []*tensor.Tensor
+	for _, r := range p.Outputs {
+		out = append(out, results[r])
+	}
+	return out, nil
+}
+
+// opaqueJAX are the cases with operations that the IR has no word for, which compile but are not evaluated.
+var opaqueJAX = []string{
+	"control_custom_jvp", "convert_bitcast_f32_u8", "elementwise_acos_f32", "elementwise_acosh_f32",
+	"elementwise_asin_f32", "elementwise_asinh_f32", "elementwise_atanh_f32", "elementwise_clz_u32",
+	"elementwise_complex_parts", "elementwise_erfc_f32", "elementwise_reduce_precision", "elementwise_sinh_f32",
+	"index_scatter_apply", "linear_cholesky", "linear_conv_batch_groups", "linear_triangular_solve",
+	"random_philox", "random_rng_bit_generator", "reduce_cumlogsumexp", "reduce_cumlogsumexp_reverse",
+	"reduce_max_pool_grad", "reduce_max_pool_overlapping_grad",
+}
