@@ -21,6 +21,15 @@ const hop = "torch.ops.higher_order."
 // maxNesting bounds graphs in graphs.
 const maxNesting = 32
 
+// controlTargets are the operators that controlRule knows, without the namespace torch.
+var controlTargets = []string{
+	"ops.higher_order.associative_scan", "ops.higher_order.cond", "ops.higher_order.map_impl", "ops.higher_order.scan",
+	"ops.higher_order.while_loop", "ops.higher_order.wrap_with_autocast", "ops.higher_order.wrap_with_set_grad_enabled",
+	"_functorch.predispatch._add_batch_dim", "_functorch.predispatch._remove_batch_dim",
+	"_functorch.predispatch._vmap_decrement_nesting", "_functorch.predispatch._vmap_increment_nesting",
+	"_functorch.predispatch.lazy_load_decompositions",
+}
+
 // controlRule is the rule of an operator that holds graphs, or that belongs to a region of vmap. It is no table: its rules import nodes,
 // which look into the tables.
 func controlRule(target string) rule {
@@ -59,8 +68,10 @@ func (c *call) position(i int) *argument {
 
 // passed is what a graph gets for an input, or gives: a tensor or a number, or neither for None.
 type passed struct {
-	ref    *ref
-	number scalar
+	ref     *ref
+	number  scalar
+	none    bool
+	unknown bool // a number that depends on the data
 }
 
 // passedAt reads one argument, lists flattened.
@@ -81,6 +92,10 @@ func (c *call) passedAt(a *argument) []passed {
 		for _, v := range *a.Ints {
 			out = append(out, passed{number: intScalar(v)})
 		}
+	case a.None != nil:
+		out = append(out, passed{none: true})
+	case a.SymInt != nil && a.SymInt.Name != nil && c.im.unknown[*a.SymInt.Name]:
+		out = append(out, passed{unknown: true})
 	default:
 		out = append(out, passed{number: c.number("of the graph", *a)})
 	}
@@ -120,9 +135,9 @@ func (c *call) graphOf(a *argument) *graph {
 type spoiled struct{}
 
 // importGraph imports g's nodes with its inputs bound to args, and gives its outputs. Nodes go to b.
-func (c *call) importGraph(g *graph, args []passed, b *ir.Builder, cast *autocast) (child *importer, outputs []passed) {
+func (c *call) importGraph(g *graph, args []passed, b *ir.Builder, cast *autocast) (outputs []passed) {
 	im := c.im
-	child = &importer{}
+	child := &importer{}
 	*child = *im
 	child.g, child.b, child.autocast, child.nesting, child.vmaps = g, b, cast, im.nesting+1, nil
 	child.tensors, child.scalars = make(map[string]*ref), make(map[string]scalar)
@@ -151,13 +166,9 @@ func (c *call) importGraph(g *graph, args []passed, b *ir.Builder, cast *autocas
 	}
 	inner := &call{im: child, b: b, node: c.node, op: c.op}
 	for i := range g.Outputs {
-		if g.Outputs[i].None != nil {
-			outputs = append(outputs, passed{})
-			continue
-		}
 		outputs = append(outputs, inner.passedAt(&g.Outputs[i])...)
 	}
-	return child, outputs
+	return outputs
 }
 
 // bindInput names an input of a graph and checks a tensor against the recorded type.
@@ -176,8 +187,12 @@ func (c *call) bindInput(child *importer, in *argument, arg passed) {
 			c.failf("input %q of a graph gets %s, wanted %s", clip(in.Tensor.Name), arg.ref.typ, want)
 		}
 		child.tensors[in.Tensor.Name] = arg.ref
-	case in.SymInt != nil && in.SymInt.Name != nil && arg.ref == nil:
-		child.scalars[*in.SymInt.Name] = arg.number
+	case in.SymInt != nil && in.SymInt.Name != nil && arg.ref == nil && !arg.none:
+		if arg.unknown {
+			child.unknown[*in.SymInt.Name] = true
+		} else {
+			child.scalars[*in.SymInt.Name] = arg.number
+		}
 	case in.Tensor != nil || arg.ref != nil:
 		c.failf("an input of a graph is a %s and gets something else", in.kind())
 	}
@@ -185,8 +200,7 @@ func (c *call) bindInput(child *importer, in *argument, arg passed) {
 
 // inlineGraph imports a graph where it stands: its inputs are the caller's own tensors, so that views and writes reach them.
 func (c *call) inlineGraph(a *argument, args []passed, cast *autocast) []*ref {
-	_, outputs := c.importGraph(c.graphOf(a), args, c.b, cast)
-	return c.bindNumbers(outputs)
+	return c.bindNumbers(c.importGraph(c.graphOf(a), args, c.b, cast))
 }
 
 // bindNumbers names the node's results that are numbers and gives the others.
@@ -203,7 +217,16 @@ func (c *call) bindNumbers(outputs []passed) []*ref {
 			c.failf("the graph has %d outputs, wanted those of the node", len(outputs))
 		}
 		if o.SymInt != nil || o.SymFloat != nil || o.SymBool != nil {
-			o.visit(func(string) {}, func(name string) { c.im.scalars[name] = outputs[i].number })
+			x := outputs[i]
+			if x.ref != nil || x.none {
+				c.failf("output %d of the graph is a tensor or None, the node has a number", i)
+			}
+			o.visit(func(string) {}, func(name string) {
+				if c.im.scalars[name] = x.number; x.unknown {
+					delete(c.im.scalars, name)
+					c.im.unknown[name] = true
+				}
+			})
 		} else {
 			for _, x := range outputs[i : i+n] {
 				results = append(results, x.ref)
@@ -254,6 +277,7 @@ func (s slot) isParam() bool { return s.typ.DType != tensor.Invalid && s.value =
 // function is an imported graph as a function of the slots that are parameters.
 type function struct {
 	*ir.Func
+	outputs []passed    // of the graph; the tensors among them are the results
 	stores  []*storage  // of each slot; nil for a number
 	initial []*ir.Value // the contents of each at the start
 }
@@ -273,7 +297,15 @@ func (f *function) writes() bool {
 	return false
 }
 
-// importFunc makes a function of a graph. Its results are the graph's outputs, which are tensors.
+// tensorsOnly refuses a graph that gives anything else.
+func (c *call) tensorsOnly(f *function) *function {
+	if len(f.outputs) != len(f.Results) {
+		c.unsupported("graph %s gives a number or None, wanted tensors alone", clip(f.Name))
+	}
+	return f
+}
+
+// importFunc makes a function of a graph. Its results are the tensors that the graph gives.
 func (c *call) importFunc(a *argument, slots []slot) *function {
 	g := c.graphOf(a)
 	f := &function{Func: &ir.Func{Name: c.im.funcName(a.Graph.Name)}}
@@ -297,12 +329,11 @@ func (c *call) importFunc(a *argument, slots []slot) *function {
 		f.stores, f.initial = append(f.stores, store), append(f.initial, v)
 		args = append(args, passed{ref: &ref{store: store, typ: s.typ, strides: s.strides}})
 	}
-	_, outputs := c.importGraph(g, args, b, c.im.autocast)
-	for _, o := range outputs {
-		if o.ref == nil {
-			c.unsupported("graph %s gives a number or None, wanted tensors alone", clip(a.Graph.Name))
+	f.outputs = c.importGraph(g, args, b, c.im.autocast)
+	for _, o := range f.outputs {
+		if o.ref != nil {
+			f.Results = append(f.Results, o.ref.read(b))
 		}
-		f.Results = append(f.Results, o.ref.read(b))
 	}
 	f.Body = b.Body
 	return f
@@ -348,6 +379,7 @@ func importCond(c *call) []*ref {
 	p = reshape(c.b, c.isTrue(p), nil)
 	slots := c.slots(args)
 	then, els := c.importFunc(c.position(1), slots), c.importFunc(c.position(2), slots)
+	outputs := c.joinOutputs(then, els)
 	results := len(then.Results)
 	written := func(i int) bool { return then.written(i) || els.written(i) }
 	c.checkAliases(args, written)
@@ -359,13 +391,37 @@ func importCond(c *call) []*ref {
 		}
 	}
 	if len(then.Results) == 0 {
-		return nil
+		return c.bindNumbers(outputs)
 	}
 	outs := op.Cond.MakeAll(c.b, op.CondAttr{Then: then.Func, Else: els.Func}, slices.Concat([]*ir.Value{p}, c.params(args, slots))...)
 	for i, t := range targets {
 		t.write(c.b, outs[results+i])
 	}
-	return freshAll(outs[:results])
+	k := 0
+	for i := range outputs {
+		if outputs[i].ref != nil {
+			outputs[i].ref = fresh(outs[k])
+			k++
+		}
+	}
+	return c.bindNumbers(outputs)
+}
+
+// joinOutputs gives the outputs of a cond: tensors are those of then, and a number is known where both branches give it.
+func (c *call) joinOutputs(then, els *function) []passed {
+	if len(then.outputs) != len(els.outputs) {
+		c.failf("one branch gives %d results, the other %d", len(then.outputs), len(els.outputs))
+	}
+	out := slices.Clone(then.outputs)
+	for i, x := range els.outputs {
+		switch {
+		case (x.ref != nil) != (out[i].ref != nil) || x.none != out[i].none:
+			c.unsupported("the branches' result %d is a tensor in one of them alone", i)
+		case x.ref == nil && !x.none:
+			out[i].unknown = out[i].unknown || x.unknown || x.number != out[i].number
+		}
+	}
+	return out
 }
 
 // isTrue is x != 0.
@@ -397,7 +453,7 @@ func importWhile(c *call) []*ref {
 	for i := range carried {
 		slots[i].value = nil
 	}
-	body := c.importFunc(c.position(1), slots)
+	body := c.tensorsOnly(c.importFunc(c.position(1), slots))
 	if forceParams(body, slots) { // a weight that the body writes is state, not a weight
 		body = c.importFunc(c.position(1), slots)
 	}
@@ -406,7 +462,7 @@ func importWhile(c *call) []*ref {
 			c.unsupported("the loop's body writes to its state in place, wanted new tensors")
 		}
 	}
-	cond := c.importFunc(c.position(0), slots)
+	cond := c.tensorsOnly(c.importFunc(c.position(0), slots))
 	if cond.writes() {
 		c.unsupported("the loop's condition writes to a tensor")
 	}

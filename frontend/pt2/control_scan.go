@@ -43,7 +43,7 @@ func (c *call) importSteps(graphAt int, carried []*ref, xs []*ref, more []passed
 		slots = append(slots, slot{typ: r.typ.WithDims(r.typ.Dims[1:]...), strides: tail(r.strides)})
 	}
 	slots = append(slots, s.moreSlots...)
-	s.f = c.importFunc(c.position(graphAt), slots)
+	s.f = c.tensorsOnly(c.importFunc(c.position(graphAt), slots))
 	if s.f.writes() {
 		c.unsupported("its graph writes to an argument in place, wanted new tensors")
 	}
@@ -61,6 +61,22 @@ func tail(v []int64) []int64 {
 // element is x[i] for a known i.
 func element(b *ir.Builder, x *ir.Value, i int64) *ir.Value {
 	return reshape(b, slice(b, x, 0, i, i+1, 1), x.Type.Dims[1:])
+}
+
+// elementAt is x[i] for an i32 i within x.
+func elementAt(b *ir.Builder, x, i *ir.Value) *ir.Value {
+	row := slices.Concat([]int64{1}, x.Type.Dims[1:])
+	y := op.DynamicSlice.Make(b, op.DynamicSliceAttr{Sizes: row}, slices.Concat([]*ir.Value{x}, rowStart(b, x, i))...)
+	return reshape(b, y, row[1:])
+}
+
+// rowStart is where x[i] starts.
+func rowStart(b *ir.Builder, x, i *ir.Value) []*ir.Value {
+	at := []*ir.Value{i}
+	for range x.Type.Dims[1:] {
+		at = append(at, intConst(b, tensor.I32, 0))
+	}
+	return at
 }
 
 // scan calls f with carry and the elements, in order; its first results are the next carry, the others are stacked. It is written out
@@ -129,17 +145,13 @@ func (s *steps) loop(carry []*ir.Value) (last, stacked []*ir.Value) {
 	step, p := next.Params[0], next.Params
 	args := slices.Clone(p[1 : 1+k])
 	for _, x := range p[sum : sum+len(s.xs)] {
-		args = append(args, op.Take.Make(b, op.TakeAttr{}, x, step))
+		args = append(args, elementAt(b, x, step))
 	}
 	out := b.Inline(s.f.Func, append(args, p[sum+len(s.xs):]...)...)
 	next.Results = slices.Concat([]*ir.Value{op.Add.Make(b, step, intConst(b, tensor.I32, 1))}, out[:k])
 	for j, y := range out[k:] {
 		row := reshape(b, y, slices.Concat([]int64{1}, y.Type.Dims))
-		at := []*ir.Value{step}
-		for range y.Type.Dims {
-			at = append(at, intConst(b, tensor.I32, 0))
-		}
-		next.Results = append(next.Results, op.DynamicUpdateSlice.Make(b, slices.Concat([]*ir.Value{p[1+k+j], row}, at)...))
+		next.Results = append(next.Results, op.DynamicUpdateSlice.Make(b, slices.Concat([]*ir.Value{p[1+k+j], row}, rowStart(b, p[1+k+j], step))...))
 	}
 	next.Results = append(next.Results, p[sum:]...)
 	next.Body = b.Body

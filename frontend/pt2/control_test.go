@@ -3,6 +3,7 @@ package pt2_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -106,6 +107,18 @@ func TestVmap(t *testing.T) {
 	require.Empty(t, funcs)
 	require.Zero(t, ops["while"])
 	require.LessOrEqual(t, ops["dot"], 2)
+}
+
+// Every operator that the page of coverage lists as control flow has a rule.
+func TestControlIsSupported(t *testing.T) {
+	n := 0
+	for _, o := range pt2.Operators() {
+		if strings.HasPrefix(o.Name, "higher_order.") || strings.HasPrefix(o.Name, "_functorch.") {
+			require.True(t, o.Supported, o.Name)
+			n++
+		}
+	}
+	require.Equal(t, 12, n)
 }
 
 // A weight that a loop's body writes is state of the loop, and what the condition and the body only read is not carried by a program.

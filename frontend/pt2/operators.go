@@ -32,6 +32,9 @@ func Operators() []Operator {
 			out = append(out, Operator{Name: strings.TrimPrefix(name, "torch.ops."), Supported: true})
 		}
 	}
+	for _, name := range controlTargets {
+		out = append(out, Operator{Name: strings.TrimPrefix(name, "ops."), Supported: Supported("torch." + name)})
+	}
 	slices.SortFunc(out, func(a, b Operator) int { return strings.Compare(a.Name, b.Name) })
 	return slices.Compact(out)
 }

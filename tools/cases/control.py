@@ -88,6 +88,19 @@ def case_cond_writes():
     return Writes(), (x,), {}, {"calls": [((-x,), {}), ((x + 1,), {})]}
 
 
+class Numbers(nn.Module):
+    """Branches that give numbers too: one that both give, which is known, and one that depends on the data, of which exports assert a range."""
+
+    def forward(self, x):
+        y, n, _ = torch.cond(x.sum() > 0, lambda x: (x + 1, 3, 5), lambda x: (x - 1, 3, 6), (x,))
+        return y * n
+
+
+def case_cond_numbers():
+    x = randn(24, 3, 4).abs()
+    return Numbers(), (x,), {}, {"calls": [((-x,), {})]}
+
+
 class BySize(nn.Module):
     """A branch by the size of an input, which is known."""
 
