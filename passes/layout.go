@@ -17,9 +17,9 @@ var layout = Pass{
 }
 
 var layoutRules = []Rule{
-	{"dot_transpose", "dot(transpose(x), y) names x's dimensions, where those that stay keep their order.", op.Dot.Op, false, dotTranspose},
-	{"transpose_dot", "transpose(dot(x, y)) that swaps what is left of x and y is dot(y, x).", op.Transpose.Op, true, transposeDot},
-	{"dot_flatten", "reshape(dot(reshape(x), y)) that flattens x's rows and splits them again is reshape(dot(x, y)) or dot(x, y).", op.Reshape.Op, true, dotFlatten},
+	rule("dot_transpose", "dot(transpose(x), y) names x's dimensions, where those that stay keep their order.", op.Dot.Op, dotTranspose),
+	counted("transpose_dot", "transpose(dot(x, y)) that swaps what is left of x and y is dot(y, x).", op.Transpose.Op, transposeDot),
+	counted("dot_flatten", "reshape(dot(reshape(x), y)) that flattens x's rows and splits them again is reshape(dot(x, y)) or dot(x, y).", op.Reshape.Op, dotFlatten),
 }
 
 // dotSide are the dimension lists of one argument of a dot; free dimensions are the others, in order.
@@ -91,9 +91,9 @@ func dotTranspose(b *ir.Builder, n *ir.Node) []*ir.Value {
 }
 
 // transposeDot matches a permutation that keeps the batch dimensions and puts what is left of y before what is left of x.
-func transposeDot(b *ir.Builder, n *ir.Node) []*ir.Value {
+func transposeDot(b *ir.Builder, n *ir.Node, u uses) []*ir.Value {
 	in := n.Args[0].Def
-	if !op.Dot.Is(in) {
+	if !u.sole(n.Args[0]) || !op.Dot.Is(in) {
 		return nil
 	}
 	s := sides(in)
@@ -108,9 +108,9 @@ func transposeDot(b *ir.Builder, n *ir.Node) []*ir.Value {
 
 // dotFlatten matches x [..., k] made [rows, k] for a product without batch dimensions and its result [rows, n] given x's rows again, as a
 // decomposed linear does; n may be split at once, into heads.
-func dotFlatten(b *ir.Builder, n *ir.Node) []*ir.Value {
+func dotFlatten(b *ir.Builder, n *ir.Node, u uses) []*ir.Value {
 	in := n.Args[0].Def
-	if !op.Dot.Is(in) || !op.Reshape.Is(in.Args[0].Def) {
+	if !u.sole(n.Args[0]) || !op.Dot.Is(in) || !op.Reshape.Is(in.Args[0].Def) {
 		return nil
 	}
 	s := sides(in)

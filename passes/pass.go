@@ -42,8 +42,11 @@ var List = []Pass{
 	expand, // everything above sees whole composites
 	fold,
 	simplify, // decompositions meet each other: casts there and back, reshapes of reshapes
+	narrow,
+	simplify, // what narrow decided, and its conversions there and back
 	layout,   // needs simplify's single transposes
-	cse,      // attention layers build equal masks
+	fold,
+	cse, // attention layers build equal masks
 	dce,
 	guard, // last: it reads who reads what
 }

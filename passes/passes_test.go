@@ -89,7 +89,7 @@ func TestListIsInOrder(t *testing.T) {
 		}
 	}
 	_, err := Lookup("nosuch")
-	require.EqualError(t, err, `pass "nosuch" is unknown, wanted one of fold, simplify, cse, raise, dce, expand, layout, guard`)
+	require.EqualError(t, err, `pass "nosuch" is unknown, wanted one of fold, simplify, cse, raise, dce, expand, narrow, layout, guard`)
 }
 
 // Every valid order gives a program that computes the same and holds no composites; the list's own order and the seeds are
@@ -207,8 +207,8 @@ func TestErrorsAreNoBugs(t *testing.T) {
 // Rules that undo each other end in a bug and not in a loop.
 func TestLoopIsFound(t *testing.T) {
 	rules := []Rule{
-		{"there", "", op.Neg.Op, false, func(b *ir.Builder, n *ir.Node) []*ir.Value { return one(op.Abs.Make(b, n.Args[0])) }},
-		{"back", "", op.Abs.Op, false, func(b *ir.Builder, n *ir.Node) []*ir.Value { return one(op.Neg.Make(b, n.Args[0])) }},
+		rule("there", "", op.Neg.Op, func(b *ir.Builder, n *ir.Node) []*ir.Value { return one(op.Abs.Make(b, n.Args[0])) }),
+		rule("back", "", op.Abs.Op, func(b *ir.Builder, n *ir.Node) []*ir.Value { return one(op.Neg.Make(b, n.Args[0])) }),
 	}
 	m, err := text.Parse("f", "func @f(%x: f32[2]) {\n  %0 = neg %x : f32[2]\n  return %0\n}")
 	require.NoError(t, err)

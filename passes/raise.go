@@ -1,13 +1,12 @@
 package passes
 
 import (
-	"slices"
-
 	"tpuc/ir"
 	"tpuc/ir/op"
 )
 
-// raise finds what models spell out in small operators and states it in the operator that means it.
+// raise finds what models spell out in small operators and states it in the operator that means it. A match is exact: the composite rounds
+// to a narrower dtype where the original does and nowhere else. Within f32 and f64 sums and products may associate otherwise.
 var raise = Pass{
 	Name: "raise", Doc: "Recognises what models spell out in small operators.",
 	After: []string{"simplify"}, // identity slices, casts and doubled reshapes are gone
@@ -16,56 +15,15 @@ var raise = Pass{
 }
 
 var raiseRules = []Rule{
-	{"repeat_kv", "Attention over repeated key and value heads reads the heads before the repetition.", op.Attention.Op, false, repeatKV},
-}
-
-// repeatKV drops the repetition of key and value heads before attention, as in transformers' repeat_kv: attention shares each of Hk
-// heads among G query heads by itself, and a repeated cache would be G times the memory traffic.
-func repeatKV(b *ir.Builder, n *ir.Node) []*ir.Value {
-	k, g := unrepeat(n.Args[1])
-	v, h := unrepeat(n.Args[2])
-	if k == nil || v == nil || g != h {
-		return nil
-	}
-	args := slices.Clone(n.Args)
-	args[1], args[2] = headsOf(b, k, n.Args[1], g), headsOf(b, v, n.Args[2], g)
-	return one(op.Attention.Make(b, op.Attention.Attr(n), args...))
-}
-
-// unrepeat matches x [B, Hk*G, S, E] = reshape(broadcast(y) : [B, Hk, G, S, E]), where y is [B, Hk, S, E] or [B, Hk, 1, S, E] and only
-// G is new. It gives y, nil where x is something else, and G.
-func unrepeat(x *ir.Value) (y *ir.Value, g int64) {
-	if !op.Reshape.Is(x.Def) || x.Type.Rank() != 4 {
-		return nil, 0
-	}
-	wide := x.Def.Args[0]
-	if !op.Broadcast.Is(wide.Def) || wide.Type.Rank() != 5 {
-		return nil, 0
-	}
-	w, d := wide.Type.Dims, x.Type.Dims
-	if d[0] != w[0] || d[1] != w[1]*w[2] || d[2] != w[3] || d[3] != w[4] {
-		return nil, 0
-	}
-	y = wide.Def.Args[0]
-	a := op.Broadcast.Attr(wide.Def)
-	switch {
-	case slices.Equal(a.Dims, []int64{0, 1, 3, 4}) && slices.Equal(y.Type.Dims, []int64{w[0], w[1], w[3], w[4]}):
-	case slices.Equal(a.Dims, []int64{0, 1, 2, 3, 4}) && slices.Equal(y.Type.Dims, []int64{w[0], w[1], 1, w[3], w[4]}):
-	default:
-		return nil, 0
-	}
-	return y, w[2]
-}
-
-// headsOf gives y as [B, Hk, S, E], where repeated is [B, Hk*g, S, E].
-func headsOf(b *ir.Builder, y, repeated *ir.Value, g int64) *ir.Value {
-	if y.Type.Rank() == 4 {
-		return y
-	}
-	shape := slices.Clone(repeated.Type.Dims)
-	shape[1] /= g
-	if op.Reshape.Is(y.Def) && slices.Equal(y.Def.Args[0].Type.Dims, shape) {
-		return y.Def.Args[0]
-	}
-	return op.Reshape.Make(b, op.ReshapeAttr{Shape: shape}, y)
+	counted("rms_norm", "x * rsqrt(mean(x * x) + eps) over the last dimensions.", op.Mul.Op, rmsNorm),
+	counted("rms_norm_weight", "rms_norm(x) * w is rms_norm(x, w) where nothing is rounded between.", op.Mul.Op, rmsNormWeight),
+	counted("layer_norm", "(x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) over the last dimensions.", op.Div.Op, layerNorm),
+	counted("layer_norm_weight", "layer_norm(x) * w is layer_norm(x, w) where nothing is rounded between.", op.Mul.Op, layerNormWeight),
+	counted("layer_norm_bias", "layer_norm(x, w) + b is layer_norm(x, w, b) where nothing is rounded between.", op.Add.Op, layerNormBias),
+	counted("gelu", "x / 2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2/pi) (x + 0.044715 x^3)).", op.Mul.Op, gelu),
+	counted("silu", "x * sigmoid(x).", op.Mul.Op, silu),
+	counted("in_f32", "convert(f(convert(x))) is f(x) where f computes in f32 and rounds once.", op.Convert.Op, inF32),
+	counted("rope", "x * cos + rotated(x) * sin, where halves or neighbours of the last dimension are swapped and half of them negated.", op.Add.Op, rope),
+	counted("attention", "softmax(scale q k' + mask) v, eager or decomposed, the fully masked row that gives 0 included.", op.Dot.Op, attention),
+	rule("repeat_kv", "Attention over repeated key and value heads reads the heads before the repetition.", op.Attention.Op, repeatKV),
 }

@@ -50,25 +50,7 @@ func addZero(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	return keep(other(n, math.Copysign(0, -1)))
 }
 
-// subZero: -0 - 0 is -0.
-func subZero(_ *ir.Builder, n *ir.Node) []*ir.Value {
-	if isSplat(n.Args[1], 0) {
-		return one(n.Args[0])
-	}
-	return nil
-}
-
 func mulOne(_ *ir.Builder, n *ir.Node) []*ir.Value { return keep(other(n, 1)) }
-
-// mulZero: a float may be an infinity, NaN or negative.
-func mulZero(_ *ir.Builder, n *ir.Node) []*ir.Value {
-	for _, x := range n.Args {
-		if isInt(x) && isSplat(x, 0) {
-			return one(x)
-		}
-	}
-	return nil
-}
 
 func divOne(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	if isSplat(n.Args[1], 1) {
@@ -77,14 +59,11 @@ func divOne(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	return nil
 }
 
-// twice matches an operator that undoes itself.
-func twice(k op.Plain) func(*ir.Builder, *ir.Node) []*ir.Value {
-	return func(_ *ir.Builder, n *ir.Node) []*ir.Value {
-		if k.Is(n.Args[0].Def) {
-			return one(n.Args[0].Def.Args[0])
-		}
-		return nil
+func notNot(_ *ir.Builder, n *ir.Node) []*ir.Value {
+	if in := n.Args[0].Def; op.Not.Is(in) {
+		return one(in.Args[0])
 	}
+	return nil
 }
 
 // opposite are comparisons that hold where the key does not. Of the pairs only eq and ne are opposite for NaN too.
@@ -118,28 +97,6 @@ func andConst(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	return nil
 }
 
-func orConst(_ *ir.Builder, n *ir.Node) []*ir.Value {
-	if n.Outs[0].Type.DType != tensor.Bool {
-		return nil
-	}
-	if x := other(n, 0); x != nil {
-		return one(x)
-	}
-	if x := other(n, 1); x == n.Args[0] {
-		return one(n.Args[1])
-	} else if x != nil {
-		return one(n.Args[0])
-	}
-	return nil
-}
-
-func same(_ *ir.Builder, n *ir.Node) []*ir.Value {
-	if n.Args[0] == n.Args[1] {
-		return one(n.Args[0])
-	}
-	return nil
-}
-
 // compareSame: a NaN differs from itself.
 func compareSame(b *ir.Builder, n *ir.Node) []*ir.Value {
 	if n.Args[0] != n.Args[1] || !isInt(n.Args[0]) && n.Args[0].Type.DType != tensor.Bool {
@@ -153,25 +110,6 @@ func compareSame(b *ir.Builder, n *ir.Node) []*ir.Value {
 	return one(op.Splat(b, n.Outs[0].Type, holds))
 }
 
-// compareBool matches eq and ne of a bool with a constant.
-func compareBool(b *ir.Builder, n *ir.Node) []*ir.Value {
-	dir := op.Compare.Attr(n).Dir
-	if n.Args[0].Type.DType != tensor.Bool || dir != op.EQ && dir != op.NE {
-		return nil
-	}
-	for _, w := range []float64{0, 1} {
-		x := other(n, w)
-		switch {
-		case x == nil:
-		case (w == 1) == (dir == op.EQ):
-			return one(x)
-		default:
-			return one(op.Not.Make(b, x))
-		}
-	}
-	return nil
-}
-
 func selectConst(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	switch {
 	case isSplat(n.Args[0], 1):
@@ -182,43 +120,11 @@ func selectConst(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	return nil
 }
 
-func selectSame(_ *ir.Builder, n *ir.Node) []*ir.Value {
-	if n.Args[1] == n.Args[2] {
-		return one(n.Args[1])
-	}
-	return nil
-}
-
 func selectNot(b *ir.Builder, n *ir.Node) []*ir.Value {
 	if p := n.Args[0].Def; op.Not.Is(p) {
 		return one(op.Select.Make(b, p.Args[0], n.Args[2], n.Args[1]))
 	}
 	return nil
-}
-
-// clampTwice matches two different bounds of one side; NaN passes both. The tighter one is the smaller for minimum.
-func clampTwice(k op.Plain, smaller bool) func(*ir.Builder, *ir.Node) []*ir.Value {
-	return func(b *ir.Builder, n *ir.Node) []*ir.Value {
-		for i, bound := range n.Args {
-			s, in := splat(bound), n.Args[1-i].Def
-			if s == nil || !k.Is(in) {
-				continue
-			}
-			for j, inner := range in.Args {
-				t := splat(inner)
-				if t == nil || s.DType.Bits() > 32 && !s.DType.IsFloat() {
-					continue // float64 holds every element of the others
-				}
-				switch v, w := s.Floats()[0], t.Floats()[0]; {
-				case v < w && smaller, v > w && !smaller:
-					return one(k.Make(b, in.Args[1-j], bound))
-				case v < w, v > w:
-					return one(n.Args[1-i])
-				}
-			}
-		}
-		return nil
-	}
 }
 
 // convertConvert drops a detour through a dtype that loses nothing, such as bf16 through f32 between two composites. Floats become

@@ -27,14 +27,6 @@ func identityTranspose(_ *ir.Builder, n *ir.Node) []*ir.Value {
 	return nil
 }
 
-// singleConcat is what a cache of one part or a list of one tensor leaves.
-func singleConcat(_ *ir.Builder, n *ir.Node) []*ir.Value {
-	if len(n.Args) == 1 {
-		return one(n.Args[0])
-	}
-	return nil
-}
-
 // reshapeReshape goes to the last shape at once; row-major order makes the one between irrelevant.
 func reshapeReshape(b *ir.Builder, n *ir.Node) []*ir.Value {
 	in := n.Args[0].Def
@@ -118,14 +110,6 @@ func identityPad(_ *ir.Builder, n *ir.Node) []*ir.Value {
 		}
 	}
 	return identity(nil, n)
-}
-
-// identityUpdate matches an update as large as x, such as the first fill of a cache: its start is clamped to 0.
-func identityUpdate(_ *ir.Builder, n *ir.Node) []*ir.Value {
-	if n.Args[1].Type.Equal(n.Args[0].Type) {
-		return one(n.Args[1])
-	}
-	return nil
 }
 
 // unitBroadcast matches a result with as many elements as x. Reshapes join with their neighbours, broadcasts do not. A literal scalar and

@@ -14,13 +14,15 @@ type AttentionAttr struct {
 	Window  int64   `ir:"window"`  // query l takes part with the keys less than so many places away, on either side; 0: with all
 	Softcap float64 `ir:"softcap"` // scores s become Softcap tanh(s/Softcap) before masks; 0: they stay
 	Sinks   bool    `ir:"sinks"`   // the last argument is sinks
+	Plain   bool    `ir:"plain"`   // a row whose scores are all -inf gives NaN, as softmax does by itself
 }
 
 // Attention is softmax(cap(Scale q k') + mask) v (aten::scaled_dot_product_attention): q [B, Hq, L, E], k [B, Hk, S, E], v [B, Hk, S, Ev] of one
 // float dtype give [B, Hq, L, Ev]. Hq is a multiple of Hk: query head h reads key head h / (Hq/Hk). The mask has rank 4 and shape
 // [B, Hq, L, S] with any dimension 1; bool: true takes part; float: added to the scores. Sinks, floats [Hq], are a score more for every
 // row of a head, which takes its share of the probability and adds no value. Scores and softmax are in f32 at least; probabilities are
-// rounded to v's dtype before the second product. A row whose scores are all -inf, so without a key that takes part, gives 0.
+// rounded to v's dtype before the second product. A row whose scores are all -inf, so without a key that takes part, gives 0,
+// but for Plain.
 var Attention = define(Def[AttentionAttr]{
 	Name: "attention", Doc: "Averages values by the softmax of query and key products, with grouped heads.", Args: "q k v mask? sinks?",
 	Infer: inferAttention, Decompose: decomposeAttention, Eval: evalAttention,
@@ -135,7 +137,6 @@ func decomposeAttention(b *ir.Builder, n *ir.Node, a AttentionAttr) []*ir.Value 
 	if keep != nil {
 		x = Select.Make(b, keep, x, Splat(b, x.Type, math.Inf(-1)))
 	}
-	// Safe softmax: a row of -inf only has exponentials 0 and sum 0; it is divided by 1.
 	row := free(4, []int64{3})
 	top := Reduce.Make(b, ReduceAttr{Kind: Max, Axes: []int64{3}}, x)
 	var sink *ir.Value // a score for every row
@@ -145,14 +146,19 @@ func decomposeAttention(b *ir.Builder, n *ir.Node, a AttentionAttr) []*ir.Value 
 		sink = reshape(b, sink, top.Type.Dims...)
 		top = Maximum.Make(b, top, sink)
 	}
-	none := Compare.Make(b, CompareAttr{Dir: EQ}, top, Splat(b, top.Type, math.Inf(-1)))
-	top = Select.Make(b, none, Splat(b, top.Type, 0), top)
+	var none *ir.Value // rows of -inf only: their exponentials and sum are made 0, and they are divided by 1
+	if !a.Plain {
+		none = Compare.Make(b, CompareAttr{Dir: EQ}, top, Splat(b, top.Type, math.Inf(-1)))
+		top = Select.Make(b, none, Splat(b, top.Type, 0), top)
+	}
 	e := Exp.Make(b, Sub.Make(b, x, Broadcast.Make(b, BroadcastAttr{Shape: folded, Dims: row}, top)))
 	sum := Reduce.Make(b, ReduceAttr{Kind: Sum, Axes: []int64{3}}, e)
 	if sink != nil {
 		sum = Add.Make(b, sum, Exp.Make(b, Sub.Make(b, sink, top)))
 	}
-	sum = Select.Make(b, none, Splat(b, sum.Type, 1), sum)
+	if none != nil {
+		sum = Select.Make(b, none, Splat(b, sum.Type, 1), sum)
+	}
 	p := Div.Make(b, e, Broadcast.Make(b, BroadcastAttr{Shape: folded, Dims: row}, sum))
 	y := Dot.Make(b, DotAttr{Batch: both, Contract: [][]int64{{3}, {2}}}, Cast(b, p, v.Type.DType), v)
 	return []*ir.Value{reshape(b, y, out.Dims...)}
@@ -246,7 +252,7 @@ func evalAttention(in []*tensor.Tensor, a AttentionAttr, out []tensor.Type) ([]*
 			top = max(top, sinks[h])
 			sum = math.Exp(sinks[h] - top)
 		}
-		if math.IsInf(top, -1) {
+		if math.IsInf(top, -1) && !a.Plain {
 			continue
 		}
 		for j := range scores {

@@ -19,6 +19,7 @@ var composites = []struct {
 	attr any
 	args []string
 }{
+	{op.Attention.Op, op.AttentionAttr{Scale: 0.5, Plain: true}, []string{"f[1,4,3,8]", "f[1,2,5,8]", "f[1,2,5,4]", "f[1,1,3,5]"}},
 	{op.Attention.Op, op.AttentionAttr{Scale: 0.5}, []string{"f[2,4,3,8]", "f[2,2,5,8]", "f[2,2,5,6]"}},
 	{op.Attention.Op, op.AttentionAttr{Scale: 0.5, Causal: true}, []string{"f[1,4,5,8]", "f[1,1,5,8]", "f[1,1,5,8]"}},
 	{op.Attention.Op, op.AttentionAttr{Scale: 1, Causal: true}, []string{"f[1,2,5,4]", "f[1,2,3,4]", "f[1,2,3,4]", "bool[1,1,5,3]"}},
@@ -68,6 +69,8 @@ var composites = []struct {
 	{op.LogCumSumExp.Op, op.LogCumSumExpAttr{Axis: 1}, []string{"f[2,7,3]"}},
 	{op.RMSNorm.Op, op.RMSNormAttr{Rank: 1, Eps: 1e-6}, []string{"f[2,3,8]", "f[8]"}},
 	{op.RMSNorm.Op, op.RMSNormAttr{Rank: 2, Eps: 1e-6}, []string{"f[2,3,8]"}},
+	{op.Rope.Op, op.RopeAttr{}, []string{"f[2,3,8]", "f[1,3,8]", "f[2,1,8]"}},
+	{op.Rope.Op, op.RopeAttr{Interleaved: true}, []string{"f[3,6]", "f[3,6]", "f[1,6]"}},
 	{op.Silu.Op, nil, []string{"f[40]"}},
 	{op.Softmax.Op, op.SoftmaxAttr{Axis: 0}, []string{"f[7,3]"}},
 	{op.Softmax.Op, op.SoftmaxAttr{Axis: 1}, []string{"f[7,0]"}},
