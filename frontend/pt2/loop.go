@@ -10,6 +10,9 @@ import (
 // scalar, and the state, and gives the new state, of the same types; what it reads from outside must be part of the state. c.b builds into
 // the step while it runs.
 func (c *call) loop(limit int64, count *ir.Value, state []*ir.Value, step func(i *ir.Value, p []*ir.Value) []*ir.Value) []*ir.Value {
+	if count == nil && limit <= 0 {
+		return state
+	}
 	if count == nil {
 		count = intConst(c.b, tensor.I32, limit)
 	}

@@ -117,14 +117,18 @@ func (c *call) matrixNorm(x *ir.Value, axes []int64) *ir.Value {
 	if len(axes) != 2 {
 		c.failf("a matrix norm over %d dimensions of %s, wanted 2", len(axes), x.Type)
 	}
-	keep := c.bool("keepdim")
-	if c.isString("ord") {
-		if c.str("ord") != "fro" {
-			c.unsupported("the norm %q, which needs singular values", clip(c.str("ord")))
+	return c.normOf(x, "ord", axes, c.bool("keepdim"))
+}
+
+// normOf is the matrix norm of an order, the name of an argument.
+func (c *call) normOf(x *ir.Value, order string, axes []int64, keep bool) *ir.Value {
+	if c.isString(order) {
+		if c.str(order) != "fro" {
+			c.unsupported("the norm %q, which needs singular values", clip(c.str(order)))
 		}
 		return c.vectorNorm(x, 2, axes, keep)
 	}
-	ord := c.float("ord")
+	ord := c.float(order)
 	inner, outer := axes[0], axes[1] // sums within columns
 	switch {
 	case math.Abs(ord) == 1:
