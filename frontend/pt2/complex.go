@@ -49,27 +49,26 @@ func (c *call) broadcastAll(xs ...*ir.Value) []*ir.Value {
 	return xs
 }
 
-// unit is i, or -i, in a complex type, repeated to x's shape.
-func unit(b *ir.Builder, d tensor.DType, i complex128, dims []int64) *ir.Value {
-	c := op.Constant.Make(b, op.ConstantAttr{Value: tensor.FromComplexes(tensor.Make(d), []complex128{i})})
-	return op.BroadcastTo(b, c, dims)
-}
-
-// complexOfParts is re + i im.
+// complexOfParts is re + i im of floats, narrow ones as f32.
 func complexOfParts(b *ir.Builder, re, im *ir.Value) *ir.Value {
-	d := complexOf(re.Type.DType)
-	im = op.Cast(b, im, d)
-	return op.Add.Make(b, op.Cast(b, re, d), op.Mul.Make(b, im, unit(b, d, 1i, im.Type.Dims)))
+	d := complexOf(re.Type.DType).Real()
+	return op.Complex.Make(b, op.Cast(b, re, d), op.Cast(b, im, d))
 }
 
-func realPart(b *ir.Builder, x *ir.Value) *ir.Value { return op.Cast(b, x, x.Type.DType.Real()) }
+// realPart of a real tensor is itself.
+func realPart(b *ir.Builder, x *ir.Value) *ir.Value {
+	if !x.Type.DType.IsComplex() {
+		return x
+	}
+	return op.Real.Make(b, x)
+}
 
-// imagPart is the real part of -i x; 0 for real numbers.
+// imagPart is 0 for real numbers.
 func imagPart(b *ir.Builder, x *ir.Value) *ir.Value {
 	if !x.Type.DType.IsComplex() {
 		return likeF(b, x, 0)
 	}
-	return realPart(b, op.Mul.Make(b, x, unit(b, x.Type.DType, -1i, x.Type.Dims)))
+	return op.Imag.Make(b, x)
 }
 
 // conjugate of a real tensor is itself.
