@@ -222,7 +222,10 @@ func (s *syntax) function() {
 		}
 		switch t {
 		case "{", "(", "[":
-			depth++
+			if depth++; depth > maxDepth {
+				s.pos = end
+				s.fail("brackets that are nested less deep")
+			}
 		case "}", ")", "]":
 			depth--
 		}
@@ -302,7 +305,7 @@ func (a *attr) integers() ([]int64, bool) {
 		return splitIntegers(body)
 	case a.Angle != nil && strings.HasPrefix(*a.Angle, "dense<"):
 		t := parseType(a.Type)
-		if t.bad != "" || !t.DType.IsInt() || t.Elements() > 1<<20 {
+		if t.bad != "" || !t.DType.IsInt() || t.Elements() > 1<<12 {
 			return nil, false
 		}
 		x, err := denseLiteral((*a.Angle)[len("dense<"):len(*a.Angle)-1], t.Type)

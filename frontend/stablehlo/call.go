@@ -45,12 +45,15 @@ func (c *call) run() (out []*ir.Value, err *diag.Error) {
 		case nil:
 		case *ir.ShapeError:
 			err = &diag.Error{Code: r.Code(), Msg: c.o.name + ": " + r.Msg, Cause: r}
+		case abandoned:
+			out = nil
 		case opError:
 			err = &diag.Error{Code: r.code, Msg: c.o.name + ": " + r.msg, Notes: r.notes}
 		default:
 			panic(r)
 		}
 	}()
+	c.spend(1)
 	if tupleRules[c.o.name] != nil {
 		return tupleRules[c.o.name](c), nil
 	}
@@ -77,9 +80,6 @@ func (c *call) run() (out []*ir.Value, err *diag.Error) {
 	if f := c.p.rules[c.o.name]; f != nil {
 		before := len(c.b.Body)
 		out = f(c)
-		if c.p.full || out == nil && len(c.p.errs) > 0 {
-			return nil, nil
-		}
 		if out == nil {
 			c.b.Body = c.b.Body[:before]
 		}
@@ -87,8 +87,8 @@ func (c *call) run() (out []*ir.Value, err *diag.Error) {
 	if out == nil {
 		out = c.opaque()
 	}
-	if len(out) != len(c.o.out) || len(c.o.results) != len(out) && len(c.o.results) != 0 {
-		c.fail("%d results, wanted %d as its signature says", len(c.o.results), len(out))
+	if len(out) != len(c.o.out) || c.o.named != len(out) && c.o.named != 0 {
+		c.fail("%d results named, %d by its signature, wanted %d", c.o.named, len(c.o.out), len(out))
 	}
 	for i, v := range out {
 		if !v.Type.Equal(c.o.out[i].Type) {
@@ -108,6 +108,17 @@ func (c *call) unsupported(format string, args ...any) {
 
 func (c *call) unsupportedBut(note, format string, args ...any) {
 	panic(opError{code: "stablehlo/unsupported", msg: fmt.Sprintf(format, args...), notes: []string{note}})
+}
+
+// abandoned is thrown where something inside of the operation failed and is reported.
+type abandoned struct{}
+
+// spend counts what is made towards maxNodes.
+func (c *call) spend(n int) {
+	if c.p.nodes += n; c.p.nodes > maxNodes {
+		c.p.full = true
+		panic(opError{code: "stablehlo/size", msg: fmt.Sprintf("more than %d operations with called functions written out, wanted at most that", maxNodes)})
+	}
 }
 
 // arity demands a number of operands.

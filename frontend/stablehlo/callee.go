@@ -49,7 +49,7 @@ func (c *call) inlineFunction(name string) []*ir.Value {
 	out := c.p.inline(c.b, s, f.body)
 	c.b.Loc = loc
 	if out == nil {
-		return nil
+		panic(abandoned{})
 	}
 	if out = append([]*ir.Value{}, out...); len(out) != len(f.results) {
 		c.fail("function @%s returns %d values, wanted %d as it says", name, len(out), len(f.results))

@@ -11,8 +11,23 @@ var negInf = math.Inf(-1)
 
 // comparator recognises the region of a sort that orders by the first keys, NaN above all else and zeros of both signs equal.
 type comparator struct {
-	c *call
-	r *region
+	c      *call
+	r      *region
+	defs   map[string]*operation
+	params map[string]int
+}
+
+func newComparator(c *call, r *region) *comparator {
+	m := &comparator{c: c, r: r, defs: make(map[string]*operation), params: make(map[string]int)}
+	for i, p := range r.params {
+		m.params[p.name] = i
+	}
+	for _, o := range r.body {
+		if len(o.results) == 1 {
+			m.defs[o.results[0]] = o
+		}
+	}
+	return m
 }
 
 // order is what a comparator does.
@@ -66,14 +81,7 @@ func (m *comparator) order() (order, bool) {
 }
 
 // def is the operation of the region that defines a value.
-func (m *comparator) def(name string) *operation {
-	for _, o := range m.r.body {
-		if len(o.results) == 1 && o.results[0] == name {
-			return o
-		}
-	}
-	return nil
-}
+func (m *comparator) def(name string) *operation { return m.defs[name] }
 
 // less reads a comparison of both parameters of one operand. Floats must be compared in the total order after NaNs and zeros were made
 // alike, or have no NaN and no signs of zero to tell apart, as integers.
@@ -103,10 +111,8 @@ func (m *comparator) less(o *operation) (less, bool) {
 // param is the place of the parameter behind a value, looking through what makes NaNs and zeros alike; -1 for none.
 func (m *comparator) param(name string) int {
 	for range 3 {
-		for i, p := range m.r.params {
-			if p.name == name {
-				return i
-			}
+		if i, ok := m.params[name]; ok {
+			return i
 		}
 		d := m.def(name)
 		if d == nil || d.name != "stablehlo.select" || len(d.args) != 3 {

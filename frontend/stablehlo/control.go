@@ -19,36 +19,37 @@ var controlRules = map[string]rule{
 
 // free lists the values that regions read from around them, in order of first use.
 func free(regions ...*region) (out []operand) {
-	seen := make(map[string]bool)
-	var visit func(r *region, defined map[string]bool)
-	visit = func(r *region, outer map[string]bool) {
-		defined := outer
-		if len(r.params) > 0 || len(r.body) > 0 {
-			defined = make(map[string]bool, len(outer)+len(r.body))
-			for name := range outer {
-				defined[name] = true
-			}
-		}
+	seen, defined := make(map[string]bool), make(map[string]int)
+	var visit func(r *region)
+	visit = func(r *region) {
 		for _, p := range r.params {
-			defined[p.name] = true
+			defined[p.name]++
 		}
 		for _, o := range r.body {
 			for _, a := range o.args {
-				if !defined[a.name] && !seen[a.name] {
+				if defined[a.name] == 0 && !seen[a.name] {
 					seen[a.name] = true
 					out = append(out, a)
 				}
 			}
 			for _, inner := range o.regions {
-				visit(inner, defined)
+				visit(inner)
 			}
 			for _, name := range o.results {
-				defined[name] = true
+				defined[name]++
+			}
+		}
+		for _, p := range r.params {
+			defined[p.name]--
+		}
+		for _, o := range r.body {
+			for _, name := range o.results {
+				defined[name]--
 			}
 		}
 	}
 	for _, r := range regions {
-		visit(r, nil)
+		visit(r)
 	}
 	return out
 }
@@ -60,8 +61,8 @@ type captured struct {
 	literals map[string]*ir.Value
 }
 
-// capture resolves what the regions read. False: a value failed.
-func (c *call) capture(regions ...*region) (captured, bool) {
+// capture resolves what the regions read.
+func (c *call) capture(regions ...*region) captured {
 	k := captured{literals: make(map[string]*ir.Value)}
 	whole := true
 	for _, a := range free(regions...) {
@@ -75,7 +76,10 @@ func (c *call) capture(regions ...*region) (captured, bool) {
 			k.names, k.values = append(k.names, a.name), append(k.values, v)
 		}
 	}
-	return k, whole
+	if !whole {
+		panic(abandoned{})
+	}
+	return k
 }
 
 // isLiteral reports a small literal, or one element repeated.
@@ -98,8 +102,9 @@ func repeatLiteral(b *ir.Builder, v *ir.Value) *ir.Value {
 	return op.Constant.Make(b, op.Constant.Attr(v.Def))
 }
 
-// function makes a function of a region: its parameters, then the captured values. nil: it failed.
+// function makes a function of a region: its parameters, then the captured values.
 func (c *call) function(name string, r *region, k captured) *ir.Func {
+	c.spend(1 + len(k.names))
 	f := &ir.Func{Name: name}
 	s := newScope(nil)
 	b := &ir.Builder{Loc: c.b.Loc}
@@ -118,7 +123,7 @@ func (c *call) function(name string, r *region, k captured) *ir.Func {
 	f.Results = c.p.inline(b, s, r)
 	f.Body = b.Body
 	if f.Results == nil {
-		return nil
+		panic(abandoned{})
 	}
 	return f
 }
@@ -148,14 +153,8 @@ func while(c *call) []*ir.Value {
 			cond.params[i].typ = typ{Type: c.args[i].Type}
 		}
 	}
-	k, ok := c.capture(cond, body)
-	if !ok {
-		return nil
-	}
+	k := c.capture(cond, body)
 	more, step := c.function("cond", cond, k), c.function("body", body, k)
-	if more == nil || step == nil {
-		return nil
-	}
 	step.Results = append(slices.Clone(step.Results), step.Params[n:]...)
 	args := append(slices.Clone(c.args), k.values...)
 	if len(args) == 0 {
@@ -168,15 +167,8 @@ func while(c *call) []*ir.Value {
 func ifRule(c *call) []*ir.Value {
 	c.arity(1)
 	yes, no := c.region(0, 0), c.region(1, 0)
-	k, ok := c.capture(yes, no)
-	if !ok {
-		return nil
-	}
-	f, g := c.function("then", yes, k), c.function("else", no, k)
-	if f == nil || g == nil {
-		return nil
-	}
-	return c.cond(c.args[0], f, g, k.values)
+	k := c.capture(yes, no)
+	return c.cond(c.args[0], c.function("then", yes, k), c.function("else", no, k), k.values)
 }
 
 // cond makes the operator, or nothing where there is no result.
@@ -195,15 +187,10 @@ func caseRule(c *call) []*ir.Value {
 	if len(regions) == 0 || index.Type.Rank() != 0 || !index.Type.DType.IsInt() {
 		c.fail("index %s and %d regions, wanted a scalar integer and one region or more", index.Type, len(regions))
 	}
-	k, ok := c.capture(regions...)
-	if !ok {
-		return nil
-	}
+	k := c.capture(regions...)
 	branches := make([]*ir.Func, len(regions))
 	for i := range regions {
-		if branches[i] = c.function(fmt.Sprintf("branch_%d", i), c.region(i, 0), k); branches[i] == nil {
-			return nil
-		}
+		branches[i] = c.function(fmt.Sprintf("branch_%d", i), c.region(i, 0), k)
 	}
 	switch last := int64(len(branches) - 1); {
 	case last == 0:
@@ -230,6 +217,7 @@ func (c *call) integer(b *ir.Builder, d tensor.DType, v int64) *ir.Value {
 
 // tree is a function of the index and the captured values that calls one of the branches, which begin with number from.
 func (c *call) tree(branches []*ir.Func, from int64, index tensor.Type, k captured) *ir.Func {
+	c.spend(1 + len(k.values))
 	f := &ir.Func{Name: "choose"}
 	b := &ir.Builder{Loc: c.b.Loc}
 	at := f.AddParam("", index)

@@ -11,8 +11,8 @@ const (
 	maxSource  = 512 << 20 // bytes
 	maxDepth   = 64        // nested brackets, and nested regions and calls
 	maxErrors  = 100       // reported
-	maxLiteral = 4 << 30   // bytes of all literals' elements, which one word can make many
-	maxNodes   = 2 << 20   // made by inlining, which can double what is written at every level
+	maxLiteral = 2 << 30   // bytes of all literals and of opaque operations' text
+	maxNodes   = 4 << 20   // applied operations and captured values: calls are written out, which can double them at every level
 )
 
 // kind is a kind of token. Types, literals, dialect attributes and locations are one token each, brackets included: their insides are read
@@ -73,7 +73,7 @@ func (l *lexed) lineText(off int32) string {
 
 // lex splits src. bad is called for what is no token, with what was wanted.
 func lex(src string, bad func(t token, want string)) *lexed {
-	l := &lexed{src: src, tokens: make([]token, 0, len(src)/8+1), lines: []int32{0}}
+	l := &lexed{src: src, tokens: make([]token, 0, len(src)/32+1), lines: []int32{0}}
 	for i := 0; i < len(src); {
 		c := src[i]
 		switch {

@@ -123,8 +123,6 @@ func (d *denseReader) init(n int64) {
 	}
 }
 
-func (d *denseReader) count() int { return len(d.ints) + len(d.floats) + len(d.complexes) }
-
 func (d *denseReader) fail(want string) {
 	if d.want == "" {
 		d.want = want

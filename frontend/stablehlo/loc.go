@@ -26,16 +26,15 @@ func (p *importer) locate(o *operation) *diag.Loc {
 
 // location reads what stands in loc(...); nil is unknown. Equal texts share a Loc.
 func (p *importer) location(text string) *diag.Loc {
-	if l, ok := p.locs[text]; ok {
-		return l
+	key := "(" + text // names of aliases have keys of their own
+	l, ok := p.locs[key]
+	if !ok {
+		l = &diag.Loc{}
+		if p.fill(l, text, 0); *l == (diag.Loc{}) {
+			l = nil
+		}
+		p.locs[key] = l
 	}
-	p.locs[text] = nil // ends a location that contains itself
-	l := &diag.Loc{}
-	p.fill(l, text, 0)
-	if *l == (diag.Loc{}) {
-		l = nil
-	}
-	p.locs[text] = l
 	return l
 }
 
@@ -50,11 +49,16 @@ func (p *importer) fill(l *diag.Loc, text string, depth int) {
 		if !ok {
 			return
 		}
-		if known, ok := p.locs[text]; ok && known != nil {
-			merge(l, known)
-			return
+		known, done := p.locs[text]
+		if !done { // once for all that use it
+			p.locs[text] = nil // ends a location that contains itself
+			known = &diag.Loc{}
+			p.fill(known, strings.TrimSuffix(body, ")"), depth+1)
+			p.locs[text] = known
 		}
-		p.fill(l, strings.TrimSuffix(body, ")"), depth+1)
+		if known != nil {
+			merge(l, known)
+		}
 	case text[0] == '"':
 		_, end, _ := (&lexed{src: text}).quoted(0)
 		name, rest := unquote(text[:end]), text[end:]

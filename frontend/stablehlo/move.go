@@ -46,6 +46,9 @@ func constant(c *call) []*ir.Value {
 	if splat {
 		as = t.WithDims()
 	}
+	if x := c.p.literals[c.o]; x != nil { // in a function that is called again
+		return one(c.spread(op.Constant.Make(c.b, op.ConstantAttr{Value: x}), t.Dims))
+	}
 	if c.p.bytes += as.Bytes(); c.p.bytes > maxLiteral {
 		c.fail("more than %d bytes of constants, wanted at most that", int64(maxLiteral))
 	}
@@ -54,12 +57,12 @@ func constant(c *call) []*ir.Value {
 	}
 	if strings.HasPrefix(body, `"`) && int64(len(body)) < as.Bytes()/4 { // one element in hex, or cut off
 		as = t.WithDims()
-		splat = true
 	}
 	x, want := denseLiteral(body, as)
 	if want != "" {
 		c.fail("literal, wanted %s", want)
 	}
+	c.p.literals[c.o] = x
 	return one(c.spread(op.Constant.Make(c.b, op.ConstantAttr{Value: x}), t.Dims))
 }
 

@@ -21,6 +21,9 @@ func (c *call) opaque() []*ir.Value {
 	}
 	w := &opaqueText{c: c, places: make(map[string]int), args: nil}
 	text := w.write()
+	if c.p.bytes += int64(len(text)); c.p.bytes > maxLiteral {
+		c.fail("more than %d bytes of constants and text, wanted at most that", int64(maxLiteral))
+	}
 	a := op.OpaqueAttr{Name: c.o.name, Text: text}
 	types := make([]tensor.Type, len(c.o.out))
 	for i, t := range c.o.out {
@@ -54,6 +57,7 @@ func (w *opaqueText) write() string {
 	for i := c.o.first; i < c.o.last; i++ {
 		t := s.tokens[i]
 		if t.kind == tLoc {
+			last = t
 			continue
 		}
 		if i > c.o.first {

@@ -27,6 +27,8 @@ func prettyForm(short string) func(s *syntax, o *operation) {
 		return (*syntax).convolution
 	case "custom_call":
 		return (*syntax).customCall
+	case "get_tuple_element":
+		return (*syntax).tupleElement
 	}
 	return nil
 }
@@ -356,6 +358,16 @@ func (s *syntax) convolution(o *operation) {
 	if s.is("{") {
 		o.attrs = append(o.attrs, s.dict()...)
 	}
+	s.want(":")
+	s.signature(o)
+}
+
+// tupleElement is get_tuple_element %t[1] : signature.
+func (s *syntax) tupleElement(o *operation) {
+	o.args = []operand{s.operand()}
+	s.want("[")
+	o.attrs = dict{arrayEntry("index", []string{s.take(tNumber, "an index")})}
+	s.want("]")
 	s.want(":")
 	s.signature(o)
 }

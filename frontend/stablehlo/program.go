@@ -23,7 +23,7 @@ func (p *importer) program() *Program {
 	p.moduleAttributes()
 	f := m.Func
 	s := newScope(nil)
-	used := make(map[string]bool)
+	used := make(map[string]int)
 	for i, q := range entry.params {
 		if q.typ.bad != "" {
 			p.errorAt(entry.at, "stablehlo/type", "parameter %d is %s, wanted %s", i, q.typ.text, q.typ.bad)
@@ -44,7 +44,7 @@ func (p *importer) program() *Program {
 		return prog
 	}
 	f.Body, f.Results = b.Body, results
-	used = make(map[string]bool)
+	used = make(map[string]int)
 	for i, r := range entry.results {
 		if r.bad != "" || !r.Equal(results[i].Type) {
 			p.errorAt(entry.at, "stablehlo/results", "result %d is %s, wanted %s as the function says", i, results[i].Type, r.text)
@@ -112,12 +112,13 @@ func (p *importer) paramName(q param, i int) string {
 }
 
 // unique makes a name that is not used.
-func unique(used map[string]bool, name string) string {
+func unique(used map[string]int, name string) string {
 	out := name
-	for i := 1; used[out]; i++ {
-		out = fmt.Sprintf("%s_%d", name, i)
+	for used[out] > 0 {
+		out = fmt.Sprintf("%s_%d", name, used[name])
+		used[name]++
 	}
-	used[out] = true
+	used[out]++
 	return out
 }
 
@@ -232,9 +233,6 @@ func (p *importer) apply(b *ir.Builder, s *scope, o *operation) {
 	before := len(b.Body)
 	b.Loc = p.locate(o)
 	out, err := c.run()
-	if p.nodes += len(b.Body) - before; p.nodes > maxNodes && err == nil {
-		err = diag.Errorf(nil, "stablehlo/size", "more than %d operations with called functions written out, wanted at most that", maxNodes)
-	}
 	if err != nil {
 		b.Body = b.Body[:before]
 		err.Loc = p.place(o.at)
@@ -242,9 +240,6 @@ func (p *importer) apply(b *ir.Builder, s *scope, o *operation) {
 			err.Note("the operation comes from %s", l)
 		}
 		p.add(err)
-		if p.nodes > maxNodes {
-			p.full = true
-		}
 	}
 	for i, name := range o.results {
 		switch {

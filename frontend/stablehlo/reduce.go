@@ -121,15 +121,11 @@ func reduce(c *call) []*ir.Value {
 
 // reduceBy makes a function of the region. One that reads tensors from around it goes on opaquely.
 func reduceBy(c *call, r *region, axes []int64) []*ir.Value {
-	k, ok := c.capture(r)
-	if !ok || len(k.values) > 0 {
+	k := c.capture(r)
+	if len(k.values) > 0 {
 		return nil
 	}
-	f := c.function("reducer", r, k)
-	if f == nil {
-		return nil
-	}
-	return op.ReduceBy.MakeAll(c.b, op.ReduceByAttr{Fn: f, Axes: axes}, c.args...)
+	return op.ReduceBy.MakeAll(c.b, op.ReduceByAttr{Fn: c.function("reducer", r, k), Axes: axes}, c.args...)
 }
 
 // reduceWindow recognises running sums and products, which windows that reach from every element back to the first one are.
@@ -218,8 +214,7 @@ func sortRule(c *call) []*ir.Value {
 	if axis < 0 {
 		axis += int64(c.args[0].Type.Rank())
 	}
-	m := &comparator{c: c, r: c.region(0, 2*n)}
-	order, ok := m.order()
+	order, ok := newComparator(c, c.region(0, 2*n)).order()
 	if !ok {
 		return nil
 	}

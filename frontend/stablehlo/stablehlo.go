@@ -11,6 +11,7 @@ import (
 
 	"tpuc/ir"
 	"tpuc/ir/diag"
+	"tpuc/ir/tensor"
 )
 
 // Program is what a text holds.
@@ -57,7 +58,7 @@ func Import(name string, src []byte) (*Program, error) {
 	case !utf8.Valid(src):
 		return nil, diag.Errorf(&diag.Loc{File: name}, "stablehlo/utf8", "bytes that are no UTF-8, wanted StableHLO text")
 	}
-	p := &importer{file: name, rules: allRules(), broken: make(map[string]bool), notes: make(map[string]bool), locs: make(map[string]*diag.Loc), funcs: make(map[string]*function)}
+	p := &importer{file: name, rules: allRules(), broken: make(map[string]bool), notes: make(map[string]bool), seen: make(map[string]bool), literals: make(map[*operation]*tensor.Tensor), locs: make(map[string]*diag.Loc), funcs: make(map[string]*function)}
 	p.lexed = lex(string(src), func(t token, want string) {
 		p.bad = append(p.bad, syntaxError{t, want})
 	})
@@ -79,19 +80,21 @@ func Import(name string, src []byte) (*Program, error) {
 // importer holds what one import shares.
 type importer struct {
 	*lexed
-	file   string
-	syntax *syntax
-	rules  map[string]rule
-	errs   diag.List
-	full   bool // maxErrors reached
-	bad    []syntaxError
-	broken map[string]bool // values whose definitions had syntax errors
-	funcs  map[string]*function
-	notes  map[string]bool
-	locs   map[string]*diag.Loc
-	nodes  int   // made so far
-	bytes  int64 // of literals so far
-	depth  int   // of regions and calls in work
+	file     string
+	syntax   *syntax
+	rules    map[string]rule
+	errs     diag.List
+	full     bool            // maxErrors reached
+	seen     map[string]bool // errors by text
+	bad      []syntaxError
+	broken   map[string]bool // values whose definitions had syntax errors
+	funcs    map[string]*function
+	notes    map[string]bool
+	locs     map[string]*diag.Loc
+	nodes    int   // made so far
+	bytes    int64 // of literals and opaque text so far
+	literals map[*operation]*tensor.Tensor
+	depth    int // of regions and calls in work
 }
 
 // errorAt adds an error at an offset of the text.
@@ -103,6 +106,11 @@ func (p *importer) errorAt(off int32, code, format string, args ...any) *diag.Er
 
 // add keeps maxErrors errors.
 func (p *importer) add(e *diag.Error) {
+	text := e.Error()
+	if p.seen[text] { // in a function that is written out twice
+		return
+	}
+	p.seen[text] = true
 	if len(p.errs) < maxErrors {
 		p.errs.Add(e)
 		return

@@ -26,6 +26,7 @@ type operation struct {
 	at      int32 // offset of the name
 	line    int32
 	results []string // names as they are used: %0#0, %0#1 of %0:2
+	named   int      // how many results are named
 	args    []operand
 	attrs   dict
 	regions []*region
@@ -306,7 +307,7 @@ func (s *syntax) signature(o *operation) {
 		o.in, o.out = types, s.typeList()
 		return
 	}
-	if o.out = types; len(types) > 1 && len(o.results) == 1 {
+	if o.out = types; len(types) > 1 && o.named == 1 {
 		o.out = types[len(types)-1:]
 	}
 }
@@ -407,27 +408,9 @@ func (s *syntax) defines(start int) (out []string) {
 // operation is one of either form with its results.
 func (s *syntax) operation() *operation {
 	o := &operation{}
-	if s.peek().kind == tValue {
-		for {
-			name := s.text(s.next())
-			n := int64(1)
-			if s.eat(":") {
-				var err error
-				if n, err = strconv.ParseInt(s.take(tNumber, "a number of results"), 10, 32); err != nil || n < 1 || n > 1<<16 {
-					s.pos--
-					s.fail("1 to 65536 results")
-				}
-				for i := range n {
-					o.results = append(o.results, name+"#"+strconv.FormatInt(i, 10))
-				}
-			} else {
-				o.results = append(o.results, name)
-			}
-			if !s.eat(",") {
-				break
-			}
-		}
-		s.want("=")
+	groups := s.results()
+	for _, g := range groups {
+		o.named += max(g.n, 1)
 	}
 	t := s.peek()
 	o.at, o.line, o.first = t.off, t.line, s.pos
@@ -443,7 +426,43 @@ func (s *syntax) operation() *operation {
 	}
 	o.last = s.pos
 	o.loc = s.location()
+	for _, g := range groups {
+		if g.n == 0 {
+			o.results = append(o.results, g.name)
+		}
+		for i := range min(g.n, len(o.out)-len(o.results)) {
+			o.results = append(o.results, g.name+"#"+strconv.Itoa(i))
+		}
+	}
 	return o
+}
+
+// group names results: one, or n as %0:n.
+type group struct {
+	name string
+	n    int
+}
+
+// results are the names of results and the sign behind them, or nothing.
+func (s *syntax) results() (out []group) {
+	if s.peek().kind != tValue {
+		return nil
+	}
+	for {
+		g := group{name: s.text(s.next())}
+		if s.eat(":") {
+			var err error
+			if g.n, err = strconv.Atoi(s.take(tNumber, "a number of results")); err != nil || g.n < 1 {
+				s.pos--
+				s.fail("a number of results")
+			}
+		}
+		if out = append(out, g); !s.eat(",") {
+			break
+		}
+	}
+	s.want("=")
+	return out
 }
 
 // generic is "name"(args) <{properties}> ({regions}) {attributes} : signature.

@@ -1,0 +1,47 @@
+package stablehlo_test
+
+import (
+	"archive/zip"
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tpuc/frontend/stablehlo"
+	"tpuc/ir/text"
+)
+
+// FuzzImport demands of any text a module or an error. A module prints to a text that parses to the same.
+func FuzzImport(f *testing.F) {
+	z, err := zip.OpenReader(filepath.Join("..", "..", "testdata", "jax", "cases.zip"))
+	require.NoError(f, err)
+	defer z.Close()
+	for i, file := range z.File {
+		if i%21 != 0 || filepath.Base(file.Name) != "model.mlir" { // three files a case: every seventh
+			continue
+		}
+		r, err := file.Open()
+		require.NoError(f, err)
+		data, err := io.ReadAll(r)
+		require.NoError(f, err)
+		require.NoError(f, r.Close())
+		f.Add(data)
+	}
+	f.Add([]byte("func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> (tensor<2xf32> {jax.result_info = \"a\"}) {\n  return %x : tensor<2xf32>\n}\n"))
+	f.Add([]byte("#a = loc(fused[#a, #b])\nmodule attributes {a = [1 : i32, @s, dense<0> : tensor<1xi64>, (i1) -> ()]} {\n}\n{-# dialect_resources: {} #-}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := stablehlo.Import("fuzz.mlir", data)
+		if err != nil {
+			_ = err.Error()
+			return
+		}
+		once := text.Print(p.Module)
+		if len(once) > 1<<20 {
+			return
+		}
+		m, err := text.Parse("fuzz.tpu", once)
+		require.NoError(t, err)
+		require.Equal(t, once, text.Print(m))
+	})
+}
