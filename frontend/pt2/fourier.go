@@ -2,351 +2,281 @@ package pt2
 
 import (
 	"math"
-	"slices"
 
 	"tpuc/ir"
 	"tpuc/ir/op"
 	"tpuc/ir/tensor"
 )
 
-// fourierRules are Fourier transforms: torch.fft, and the forms that it decomposes to.
+// fourierRules are discrete Fourier transforms (torch.fft). Several dimensions are transformed one after another.
 var fourierRules = map[string]rule{
-	"fft_fft":       value(func(c *call) *ir.Value { return c.fourier(op.FFTForward, c.fourierAxes(1)) }),
-	"fft_fft2":      value(func(c *call) *ir.Value { return c.fourier(op.FFTForward, c.fourierAxes(0)) }),
-	"fft_fftn":      value(func(c *call) *ir.Value { return c.fourier(op.FFTForward, c.fourierAxes(0)) }),
-	"fft_ifft":      value(func(c *call) *ir.Value { return c.fourier(op.FFTInverse, c.fourierAxes(1)) }),
-	"fft_ifft2":     value(func(c *call) *ir.Value { return c.fourier(op.FFTInverse, c.fourierAxes(0)) }),
-	"fft_ifftn":     value(func(c *call) *ir.Value { return c.fourier(op.FFTInverse, c.fourierAxes(0)) }),
-	"fft_rfft":      value(func(c *call) *ir.Value { return c.fourier(op.FFTReal, c.fourierAxes(1)) }),
-	"fft_rfft2":     value(func(c *call) *ir.Value { return c.fourier(op.FFTReal, c.fourierAxes(0)) }),
-	"fft_rfftn":     value(func(c *call) *ir.Value { return c.fourier(op.FFTReal, c.fourierAxes(0)) }),
-	"fft_irfft":     value(func(c *call) *ir.Value { return c.fourier(op.FFTRealInverse, c.fourierAxes(1)) }),
-	"fft_irfft2":    value(func(c *call) *ir.Value { return c.fourier(op.FFTRealInverse, c.fourierAxes(0)) }),
-	"fft_irfftn":    value(func(c *call) *ir.Value { return c.fourier(op.FFTRealInverse, c.fourierAxes(0)) }),
-	"fft_hfft":      value(func(c *call) *ir.Value { return c.hermitian(c.fourierAxes(1)) }),
-	"fft_hfft2":     value(func(c *call) *ir.Value { return c.hermitian(c.fourierAxes(0)) }),
-	"fft_hfftn":     value(func(c *call) *ir.Value { return c.hermitian(c.fourierAxes(0)) }),
-	"fft_ihfft":     value(func(c *call) *ir.Value { return c.inverseHermitian(c.fourierAxes(1)) }),
-	"fft_ihfft2":    value(func(c *call) *ir.Value { return c.inverseHermitian(c.fourierAxes(0)) }),
-	"fft_ihfftn":    value(func(c *call) *ir.Value { return c.inverseHermitian(c.fourierAxes(0)) }),
+	"fft_fft":   value(func(c *call) *ir.Value { return c.fourier(fourierKind{}, "n") }),
+	"fft_ifft":  value(func(c *call) *ir.Value { return c.fourier(fourierKind{inverse: true}, "n") }),
+	"fft_rfft":  value(func(c *call) *ir.Value { return c.fourier(fourierKind{half: true}, "n") }),
+	"fft_irfft": value(func(c *call) *ir.Value { return c.fourier(fourierKind{half: true, inverse: true}, "n") }),
+	"fft_hfft":  value(func(c *call) *ir.Value { return c.fourier(fourierKind{half: true, hermitian: true}, "n") }),
+	"fft_ihfft": value(func(c *call) *ir.Value {
+		return c.fourier(fourierKind{half: true, hermitian: true, inverse: true}, "n")
+	}),
+	"fft_fft2":   value(func(c *call) *ir.Value { return c.fourier(fourierKind{}, "s") }),
+	"fft_ifft2":  value(func(c *call) *ir.Value { return c.fourier(fourierKind{inverse: true}, "s") }),
+	"fft_rfft2":  value(func(c *call) *ir.Value { return c.fourier(fourierKind{half: true}, "s") }),
+	"fft_irfft2": value(func(c *call) *ir.Value { return c.fourier(fourierKind{half: true, inverse: true}, "s") }),
+	"fft_hfft2":  value(func(c *call) *ir.Value { return c.fourier(fourierKind{half: true, hermitian: true}, "s") }),
+	"fft_ihfft2": value(func(c *call) *ir.Value {
+		return c.fourier(fourierKind{half: true, hermitian: true, inverse: true}, "s")
+	}),
+	"fft_fftn":   value(func(c *call) *ir.Value { return c.fourier(fourierKind{}, "s") }),
+	"fft_ifftn":  value(func(c *call) *ir.Value { return c.fourier(fourierKind{inverse: true}, "s") }),
+	"fft_rfftn":  value(func(c *call) *ir.Value { return c.fourier(fourierKind{half: true}, "s") }),
+	"fft_irfftn": value(func(c *call) *ir.Value { return c.fourier(fourierKind{half: true, inverse: true}, "s") }),
+	"fft_hfftn":  value(func(c *call) *ir.Value { return c.fourier(fourierKind{half: true, hermitian: true}, "s") }),
+	"fft_ihfftn": value(func(c *call) *ir.Value {
+		return c.fourier(fourierKind{half: true, hermitian: true, inverse: true}, "s")
+	}),
 	"_fft_c2c":      value(fourierC2C),
 	"_fft_r2c":      value(fourierR2C),
 	"_fft_c2r":      value(fourierC2R),
-	"fft_fftshift":  value(func(c *call) *ir.Value { return c.fourierShift(func(n int64) int64 { return n / 2 }) }),
-	"fft_ifftshift": value(func(c *call) *ir.Value { return c.fourierShift(func(n int64) int64 { return (n + 1) / 2 }) }),
-	"fft_fftfreq": value(func(c *call) *ir.Value {
-		return c.frequencies(func(i, n int64) int64 {
-			if i >= (n+1)/2 {
-				return i - n
-			}
-			return i
-		}, c.int("n"))
-	}),
-	"fft_rfftfreq": value(func(c *call) *ir.Value { return c.frequencies(func(i, _ int64) int64 { return i }, c.int("n")/2+1) }),
-	"stft":         value(stft),
-	"stft.center":  value(stft),
-	"istft":        value(istft),
+	"fft_fftshift":  value(func(c *call) *ir.Value { return c.shiftHalf(0) }),
+	"fft_ifftshift": value(func(c *call) *ir.Value { return c.shiftHalf(1) }),
+	"fft_fftfreq":   value(func(c *call) *ir.Value { n := c.int("n"); return c.frequencies(n, n, (n+1)/2) }),
+	"fft_rfftfreq":  value(func(c *call) *ir.Value { n := c.int("n"); return c.frequencies(n, n/2+1, n/2+1) }),
 }
 
-// spectrum describes a transform: dimensions in order, the last of them first halved by a real transform; their lengths in the signal,
-// 0 for what the input has; and the factor that scales the result of a forward or inverse transform.
-type spectrum struct {
-	axes  []int
-	sizes []int64
-	norm  string
-}
+// fourierKind says which transform. Of a half one the last dimension holds, on one side, half the spectrum of a real signal; a
+// hermitian one takes the spectrum's place for the signal's, so that its forward form gives real numbers.
+type fourierKind struct{ inverse, half, hermitian bool }
 
-// fourierAxes reads n and dim, or the lists s and dim: without dim the last dimensions, as many as s has, or all of them.
-func (c *call) fourierAxes(one int) spectrum {
-	rank := c.ref("self").typ.Rank()
-	f := spectrum{norm: c.str("norm")}
-	if one == 1 {
-		f.axes, f.sizes = []int{c.axis("dim", rank)}, []int64{c.intOr("n", 0)}
-	} else {
-		sizes, dims := c.ints("s"), c.ints("dim")
-		if !c.has("dim") {
-			n := rank
-			if c.has("s") {
-				n = len(sizes)
-			}
-			for d := max(rank-n, 0); d < rank; d++ {
-				dims = append(dims, int64(d))
-			}
-		}
-		for _, d := range dims {
-			a := c.wrap("dim", d, rank)
-			if slices.Contains(f.axes, a) {
-				c.failf("argument dim names dimension %d twice", a)
-			}
-			f.axes = append(f.axes, a)
-		}
-		f.sizes = sizes
-		if !c.has("s") {
-			f.sizes = make([]int64, len(f.axes))
-		}
-	}
-	if len(f.sizes) != len(f.axes) || rank == 0 {
-		c.failf("%d sizes for %d dimensions of rank %d", len(f.sizes), len(f.axes), rank)
-	}
-	for i, n := range f.sizes {
-		if n == -1 {
-			f.sizes[i] = 0
-		}
-		if f.sizes[i] < 0 {
-			c.failf("a transform of length %d, wanted 1 or more", n)
-		}
-	}
-	return f
-}
+// toReal reports a transform whose last step gives real numbers.
+func (k fourierKind) toReal() bool { return k.half && k.inverse != k.hermitian }
 
-// fourier transforms self. Real numbers become complex, integers f32 ones, before a complex transform.
-func (c *call) fourier(kind op.FFTKind, f spectrum) *ir.Value {
+// fourier reads the lengths, n or s, dimensions and norm, and transforms.
+func (c *call) fourier(k fourierKind, lengths string) *ir.Value {
 	x := c.val("self")
+	sizes := c.ints(lengths)
+	var axes []int64
+	switch rank := x.Type.Rank(); {
+	case rank == 0:
+		c.failf("self has rank 0, wanted 1 or more")
+	case c.has("dim"):
+		axes = c.axesOrNone("dim", rank)
+	case len(sizes) > rank:
+		c.failf("%d lengths for %s", len(sizes), x.Type)
+	case c.has(lengths):
+		axes = iotaInts(rank)[rank-len(sizes):]
+	default:
+		axes = iotaInts(rank)
+	}
+	if len(sizes) > 0 && len(sizes) != len(axes) {
+		c.failf("%d lengths for %d dimensions", len(sizes), len(axes))
+	}
 	d := floatResult(x.Type.DType)
-	switch {
-	case kind == op.FFTReal && d.IsComplex():
-		c.failf("self is %s, wanted real numbers", x.Type)
-	case kind != op.FFTReal && !d.IsComplex():
+	if k.half && !k.toReal() {
+		if d.IsComplex() {
+			c.failf("self is %s, wanted real numbers", x.Type)
+		}
+	} else if !d.IsComplex() {
 		d = complexOf(d)
 	}
-	if d.IsFloat() && d.Bits() < 32 {
+	x = c.cast(x, d)
+	if d.Bits() < 32 {
 		c.unsupported("a transform of %s", x.Type)
 	}
-	return c.transform(kind, c.cast(x, d), f)
-}
-
-// transform runs kind over f's dimensions, moved to the end, three at a time: the real one is the last, done first or last.
-func (c *call) transform(kind op.FFTKind, x *ir.Value, f spectrum) *ir.Value {
-	n := 1.0
-	for i, a := range f.axes {
-		want := f.sizes[i]
-		last := i == len(f.axes)-1
-		switch {
-		case kind == op.FFTRealInverse && last:
-			if want == 0 {
-				want = 2 * (x.Type.Dims[a] - 1)
-			}
-			f.sizes[i] = want
-			x = c.fit(x, a, want/2+1)
-		default:
-			if want == 0 {
-				want = x.Type.Dims[a]
-			}
-			f.sizes[i] = want
-			x = c.fit(x, a, want)
+	if len(axes) == 0 {
+		if k.half {
+			c.failf("no dimensions, wanted one or more")
 		}
-		if want < 1 {
-			c.failf("a transform of length %d, wanted 1 or more", want)
-		}
-		n *= float64(want)
-	}
-	if len(f.axes) == 0 {
 		return x
 	}
-	rank := x.Type.Rank()
-	var perm []int64
-	for d := range rank {
-		if !slices.Contains(f.axes, d) {
-			perm = append(perm, int64(d))
+	last := len(axes) - 1
+	size := func(i int) int64 { // the length of the signal
+		if len(sizes) > 0 && sizes[i] != -1 {
+			return sizes[i]
 		}
-	}
-	for _, a := range f.axes {
-		perm = append(perm, int64(a))
-	}
-	y := transpose(c.b, x, perm)
-	// A complex transform of the dimensions at the places [from, to) of f, which must stand last.
-	inverse := kind == op.FFTInverse || kind == op.FFTRealInverse
-	plain := op.FFTForward
-	if inverse {
-		plain = op.FFTInverse
-	}
-	others := func(v *ir.Value, count int) *ir.Value {
-		first := rank - len(f.axes)
-		for from := 0; from < count; from += 3 {
-			k := min(count-from, 3)
-			// Bring these to the end, and back.
-			order := iotaInts(rank)
-			part := slices.Clone(order[first+from : first+from+k])
-			order = append(slices.Delete(order, first+from, first+from+k), part...)
-			v = transpose(c.b, v, order)
-			v = op.FFT.Make(c.b, op.FFTAttr{Kind: plain, Length: f.sizes[from : from+k]}, v)
-			v = transpose(c.b, v, inversePerm(order))
+		if n := x.Type.Dims[axes[i]]; i == last && k.toReal() {
+			return 2 * (n - 1)
 		}
-		return v
+		return x.Type.Dims[axes[i]]
 	}
-	half := f.sizes[len(f.sizes)-1:]
+	ns := make([]int64, len(axes))
+	total := 1.0
+	for i, a := range axes {
+		ns[i] = size(i)
+		if ns[i] < 1 || ns[i] > 1<<30 {
+			c.failf("length %d of dimension %d, wanted 1 or more", ns[i], a)
+		}
+		total *= float64(ns[i])
+	}
+	for i, a := range axes {
+		n := ns[i]
+		if i == last && k.toReal() {
+			n = n/2 + 1
+		}
+		x = c.fitTo(x, int(a), n)
+	}
 	switch {
-	case y.Type.Elements() == 0:
-		c.unsupported("a transform of no elements, %s", x.Type)
-	case kind == op.FFTReal:
-		y = others(op.FFT.Make(c.b, op.FFTAttr{Kind: kind, Length: half}, y), len(f.axes)-1)
-	case kind == op.FFTRealInverse:
-		y = op.FFT.Make(c.b, op.FFTAttr{Kind: kind, Length: half}, others(y, len(f.axes)-1))
+	case !k.half:
+		for i, a := range axes {
+			x = c.transformed(x, int(a), k.inverse, ns[i])
+		}
+	case k.toReal():
+		for i, a := range axes[:last] {
+			x = c.transformed(x, int(a), k.inverse, ns[i])
+		}
+		if k.hermitian {
+			x = conjugate(c.b, x)
+		}
+		x = c.alongLast(x, int(axes[last]), op.FFTAttr{Kind: op.FFTRealInverse, Length: ns[last:]})
+		x = c.scaled(x, float64(ns[last]))
 	default:
-		y = others(y, len(f.axes))
+		x = c.alongLast(x, int(axes[last]), op.FFTAttr{Kind: op.FFTReal, Length: ns[last:]})
+		if k.hermitian {
+			x = conjugate(c.b, x)
+		}
+		for i, a := range axes[:last] {
+			x = c.transformed(x, int(a), k.inverse, ns[i])
+		}
 	}
-	y = transpose(c.b, y, inversePerm(perm))
-	return c.scaled(y, c.fourierScale(f.norm, inverse, n))
+	return c.scaled(x, normScale(c, k.inverse, total))
 }
 
-// fourierScale is what remains to multiply with, for the operator divides inverse transforms by n.
-func (c *call) fourierScale(norm string, inverse bool, n float64) float64 {
-	switch norm {
-	case "", "backward":
+// normScale is the factor of an unscaled transform by the argument norm.
+func normScale(c *call, inverse bool, total float64) float64 {
+	switch norm := c.str("norm"); {
+	case norm == "ortho":
+		return 1 / math.Sqrt(total)
+	case norm == "forward" && !inverse, (norm == "" || norm == "backward") && inverse:
+		return 1 / total
+	case norm == "" || norm == "backward" || norm == "forward":
 		return 1
-	case "ortho":
-		if inverse {
-			return math.Sqrt(n)
-		}
-		return 1 / math.Sqrt(n)
-	case "forward":
-		if inverse {
-			return n
-		}
-		return 1 / n
+	default:
+		c.failf("norm is %q, wanted backward, ortho or forward", clip(norm))
 	}
-	c.failf("norm is %q, wanted backward, ortho or forward", clip(norm))
-	return 0
+	return 1
 }
 
-// scaled is x times a real number.
+// scaled is x times a number.
 func (c *call) scaled(x *ir.Value, by float64) *ir.Value {
 	if by == 1 {
 		return x
 	}
-	return op.Mul.Make(c.b, x, c.cast(splat(c.b, x.Type.DType.Real(), floatScalar(by), x.Type.Dims), x.Type.DType))
+	return op.Mul.Make(c.b, x, likeF(c.b, x, by))
 }
 
-// fit cuts or fills dimension a with zeros to n.
-func (c *call) fit(x *ir.Value, a int, n int64) *ir.Value {
-	have := x.Type.Dims[a]
-	if n <= have {
-		return slice(c.b, x, a, 0, n, 1)
+// fitTo cuts a dimension to n, or adds zeros at its end.
+func (c *call) fitTo(x *ir.Value, axis int, n int64) *ir.Value {
+	have := x.Type.Dims[axis]
+	if have >= n {
+		return slice(c.b, x, axis, 0, n, 1)
 	}
-	high := make([]int64, x.Type.Rank())
-	high[a] = n - have
-	return op.Pad.Make(c.b, op.PadAttr{Low: make([]int64, len(high)), High: high, Interior: make([]int64, len(high))}, x, c.cast(zero(c.b, x.Type.DType.Real()), x.Type.DType))
+	low, high := make([]int64, x.Type.Rank()), make([]int64, x.Type.Rank())
+	high[axis] = n - have
+	return op.Pad.Make(c.b, op.PadAttr{Low: low, High: high, Interior: make([]int64, len(low))}, x, zero(c.b, x.Type.DType))
 }
 
-// inversePerm undoes a permutation.
-func inversePerm(perm []int64) []int64 {
-	out := make([]int64, len(perm))
-	for i, p := range perm {
-		out[p] = int64(i)
+// transformed is the transform of complex numbers of n elements along axis without a scale.
+func (c *call) transformed(x *ir.Value, axis int, inverse bool, n int64) *ir.Value {
+	if !inverse {
+		return c.alongLast(x, axis, op.FFTAttr{Kind: op.FFTForward, Length: []int64{n}})
 	}
-	return out
+	return c.scaled(c.alongLast(x, axis, op.FFTAttr{Kind: op.FFTInverse, Length: []int64{n}}), float64(n))
 }
 
-// hermitian is the transform of half a signal whose other half is its conjugate: real. Directions and their scales are exchanged.
-func (c *call) hermitian(f spectrum) *ir.Value {
-	x := c.val("self")
-	d := floatResult(x.Type.DType)
-	if !d.IsComplex() {
-		d = complexOf(d)
-	}
-	f.norm = opposite(f.norm)
-	return c.transform(op.FFTRealInverse, conjugate(c.b, c.cast(x, d)), f)
+// alongLast transforms one dimension, in the last place.
+func (c *call) alongLast(x *ir.Value, axis int, a op.FFTAttr) *ir.Value {
+	last := x.Type.Rank() - 1
+	return swap(c.b, op.FFT.Make(c.b, a, swap(c.b, x, axis, last)), axis, last)
 }
 
-// inverseHermitian is half of the transform of a real signal.
-func (c *call) inverseHermitian(f spectrum) *ir.Value {
-	x := c.val("self")
-	d := floatResult(x.Type.DType)
-	if d.IsComplex() {
-		c.failf("self is %s, wanted real numbers", x.Type)
-	}
-	f.norm = opposite(f.norm)
-	return conjugate(c.b, c.transform(op.FFTReal, c.cast(x, d), f))
-}
-
-// opposite is the norm of the transform in the other direction.
-func opposite(norm string) string {
-	switch norm {
-	case "", "backward":
-		return "forward"
-	case "forward":
-		return "backward"
-	}
-	return norm
-}
-
-// decomposed reads dim and normalization of a decomposed transform: 0 scales nothing, 1 by 1/sqrt(n), 2 by 1/n.
-func (c *call) decomposed(inverse bool) spectrum {
-	f := spectrum{}
-	rank := c.ref("self").typ.Rank()
-	for _, d := range c.ints("dim") {
-		f.axes = append(f.axes, c.wrap("dim", d, rank))
-	}
-	f.sizes = make([]int64, len(f.axes))
-	names := []string{"backward", "ortho", "forward"}
-	if inverse {
-		names = []string{"forward", "ortho", "backward"}
-	}
-	n := c.int("normalization")
-	if n < 0 || n > 2 {
-		c.failf("normalization is %d, wanted 0, 1 or 2", n)
-	}
-	f.norm = names[n]
-	return f
-}
-
+// fourierC2C is _fft_c2c: normalization 0 is none, 1 by the root of the count, 2 by the count.
 func fourierC2C(c *call) *ir.Value {
-	if c.bool("forward") {
-		return c.transform(op.FFTForward, c.val("self"), c.decomposed(false))
+	x := c.val("self")
+	total := 1.0
+	for _, a := range c.axesOrNone("dim", x.Type.Rank()) {
+		n := x.Type.Dims[a]
+		total *= float64(n)
+		x = c.transformed(x, int(a), !c.bool("forward"), n)
 	}
-	return c.transform(op.FFTInverse, c.val("self"), c.decomposed(true))
+	return c.scaled(x, c.normalization(total))
 }
 
-// fourierR2C gives half a spectrum, or a whole one.
+// normalization is the factor of the argument of that name.
+func (c *call) normalization(total float64) float64 {
+	switch c.int("normalization") {
+	case 1:
+		return 1 / math.Sqrt(total)
+	case 2:
+		return 1 / total
+	}
+	return 1
+}
+
+// fourierR2C is _fft_r2c, onesided.
 func fourierR2C(c *call) *ir.Value {
-	x, f := c.val("self"), c.decomposed(false)
-	if c.bool("onesided") {
-		return c.transform(op.FFTReal, x, f)
-	}
-	return c.transform(op.FFTForward, c.cast(x, complexOf(x.Type.DType)), f)
-}
-
-func fourierC2R(c *call) *ir.Value {
-	f := c.decomposed(true)
-	if len(f.sizes) == 0 {
+	x := c.val("self")
+	axes := c.axesOrNone("dim", x.Type.Rank())
+	if len(axes) == 0 {
 		c.failf("no dimensions, wanted one or more")
 	}
-	f.sizes[len(f.sizes)-1] = c.int("last_dim_size")
-	return c.transform(op.FFTRealInverse, c.val("self"), f)
+	last := axes[len(axes)-1]
+	total := float64(x.Type.Dims[last])
+	if c.bool("onesided") {
+		x = c.alongLast(x, int(last), op.FFTAttr{Kind: op.FFTReal, Length: []int64{x.Type.Dims[last]}})
+	} else {
+		x = c.transformed(c.cast(x, complexOf(x.Type.DType)), int(last), false, x.Type.Dims[last])
+	}
+	for _, a := range axes[:len(axes)-1] {
+		total *= float64(x.Type.Dims[a])
+		x = c.transformed(x, int(a), false, x.Type.Dims[a])
+	}
+	return c.scaled(x, c.normalization(total))
 }
 
-// fourierShift rotates dimensions by a function of their extent.
-func (c *call) fourierShift(by func(n int64) int64) *ir.Value {
+// fourierC2R is _fft_c2r.
+func fourierC2R(c *call) *ir.Value {
+	x, n := c.val("self"), c.int("last_dim_size")
+	axes := c.axesOrNone("dim", x.Type.Rank())
+	if len(axes) == 0 || n < 1 {
+		c.failf("%d dimensions with length %d, wanted one or more", len(axes), n)
+	}
+	last := axes[len(axes)-1]
+	total := float64(n)
+	for _, a := range axes[:len(axes)-1] {
+		total *= float64(x.Type.Dims[a])
+		x = c.transformed(x, int(a), true, x.Type.Dims[a])
+	}
+	x = c.alongLast(c.fitTo(x, int(last), n/2+1), int(last), op.FFTAttr{Kind: op.FFTRealInverse, Length: []int64{n}})
+	return c.scaled(c.scaled(x, float64(n)), c.normalization(total))
+}
+
+// shiftHalf moves the first half of dimensions behind the second; the middle element of an odd one belongs to the first half where up is 0.
+func (c *call) shiftHalf(up int64) *ir.Value {
 	x := c.val("self")
-	rank := x.Type.Rank()
-	axes := iotaInts(rank)
+	axes := iotaInts(x.Type.Rank())
 	if c.has("dim") {
-		axes = nil
-		for _, d := range c.ints("dim") {
-			axes = append(axes, int64(c.wrap("dim", d, rank)))
-		}
+		axes = c.axesOrNone("dim", x.Type.Rank())
 	}
 	for _, a := range axes {
-		if rank == 0 {
-			break
-		}
 		n := x.Type.Dims[a]
-		if k := by(n); n > 0 && k%n != 0 {
-			x = concat(c.b, int(a), slice(c.b, x, int(a), n-k, n, 1), slice(c.b, x, int(a), 0, n-k, 1))
+		if k := n - (n+up)/2; n > 1 && k < n {
+			x = concat(c.b, int(a), slice(c.b, x, int(a), k, n, 1), slice(c.b, x, int(a), 0, k, 1))
 		}
 	}
 	return x
 }
 
-// frequencies are count sample frequencies index(i, n) / (n d).
-func (c *call) frequencies(index func(i, n int64) int64, count int64) *ir.Value {
-	n, t := c.int("n"), c.resultType()
-	if n < 1 || count > maxMatrix {
+// frequencies is the first count of 0, 1, ... with those from turn on less n, over n d.
+func (c *call) frequencies(n, count, turn int64) *ir.Value {
+	if n < 1 || n > maxConstant {
 		c.unsupported("%d frequencies", n)
 	}
 	v := make([]float64, count)
 	for i := range v {
-		v[i] = float64(index(int64(i), n)) / (float64(n) * c.float("d"))
+		k := int64(i)
+		if k >= turn {
+			k -= n
+		}
+		v[i] = float64(k) / (float64(n) * c.float("d"))
 	}
-	return op.Constant.Make(c.b, op.ConstantAttr{Value: tensor.FromFloats(t, v)})
+	return op.Constant.Make(c.b, op.ConstantAttr{Value: tensor.FromFloats(tensor.Make(c.dtype("dtype", tensor.F32), count), v)})
 }

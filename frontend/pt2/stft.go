@@ -1,12 +1,20 @@
 package pt2
 
 import (
+	"math"
 	"slices"
 
 	"tpuc/ir"
 	"tpuc/ir/op"
 	"tpuc/ir/tensor"
 )
+
+// shortTimeRules are Fourier transforms of windows along a signal.
+var shortTimeRules = map[string]rule{
+	"stft":        value(stft),
+	"stft.center": value(stft),
+	"istft":       value(istft),
+}
 
 // frames describes the windows of a short-time transform.
 type frames struct {
@@ -76,14 +84,13 @@ func stft(c *call) *ir.Value {
 	if c.has("onesided") {
 		half = c.bool("onesided")
 	}
-	s := spectrum{axes: []int{2}, sizes: []int64{0}}
-	if c.bool("normalized") {
-		s.norm = "ortho"
-	}
 	if half {
-		y = c.transform(op.FFTReal, y, s)
+		y = c.alongLast(y, 2, op.FFTAttr{Kind: op.FFTReal, Length: []int64{f.size}})
 	} else {
-		y = c.transform(op.FFTForward, c.cast(y, complexOf(d.Real())), s)
+		y = c.transformed(c.cast(y, complexOf(d.Real())), 2, false, f.size)
+	}
+	if c.bool("normalized") {
+		y = c.scaled(y, 1/math.Sqrt(float64(f.size)))
 	}
 	y = swap(c.b, y, 1, 2)
 	y = reshape(c.b, y, slices.Concat(lead, y.Type.Dims[1:]))
@@ -104,15 +111,15 @@ func istft(c *call) *ir.Value {
 	lead := x.Type.Dims[:rank-2]
 	x = reshape(c.b, x, slices.Concat([]int64{x.Type.WithDims(lead...).Elements()}, x.Type.Dims[rank-2:]))
 	x = swap(c.b, x, 1, 2) // [batch, frame, frequency]
-	s := spectrum{axes: []int{2}, sizes: []int64{f.size}}
-	if c.bool("normalized") {
-		s.norm = "ortho"
-	}
-	kind := op.FFTRealInverse // of a whole spectrum too: it takes the first half
+	var y *ir.Value
 	if c.bool("return_complex") {
-		kind = op.FFTInverse
+		y = c.alongLast(c.fitTo(x, 2, f.size), 2, op.FFTAttr{Kind: op.FFTInverse, Length: []int64{f.size}})
+	} else { // of a whole spectrum too: it takes the first half
+		y = c.alongLast(c.fitTo(x, 2, f.size/2+1), 2, op.FFTAttr{Kind: op.FFTRealInverse, Length: []int64{f.size}})
 	}
-	y := c.transform(kind, x, s)
+	if c.bool("normalized") {
+		y = c.scaled(y, math.Sqrt(float64(f.size)))
+	}
 	n := y.Type.Dims[1]
 	total := f.size + (n-1)*f.hop
 	at := f.starts(c, n)
@@ -141,6 +148,6 @@ func istft(c *call) *ir.Value {
 	}
 	y, weight = slice(c.b, y, 1, from, end, 1), slice(c.b, weight, 1, from, end, 1)
 	y = op.Div.Make(c.b, y, c.cast(op.BroadcastTo(c.b, reshape(c.b, weight, weight.Type.Dims[1:]), y.Type.Dims), y.Type.DType))
-	y = c.fit(y, 1, to-from)
+	y = c.fitTo(y, 1, to-from)
 	return reshape(c.b, y, slices.Concat(lead, []int64{to - from}))
 }
