@@ -128,10 +128,12 @@ func index(c *call) *ir.Value {
 }
 
 // indexPut writes values at index tensors, or through a mask of x's leading dimensions.
-func indexPut(c *call) *ir.Value {
-	x, v := c.val("self"), c.val("values")
+func indexPut(c *call) *ir.Value { return c.indexPut(c.val("values"), c.bool("accumulate")) }
+
+// indexPut writes v at index tensors, or adds it.
+func (c *call) indexPut(v *ir.Value, accumulate bool) *ir.Value {
+	x := c.val("self")
 	v = c.cast(v, x.Type.DType)
-	accumulate := c.bool("accumulate")
 	if y := c.maskedPut(x, v, accumulate); y != nil {
 		return y
 	}
@@ -179,7 +181,16 @@ func indexPut(c *call) *ir.Value {
 	if accumulate {
 		s.Kind = op.Sum
 	}
-	return op.Scatter.Make(c.b, s, x, a.vectors(c.b), v)
+	return c.scattered(s, x, a.vectors(c.b), v)
+}
+
+// scattered is op.Scatter, of bools with sums as or and products as and.
+func (c *call) scattered(a op.ScatterAttr, x, ids, v *ir.Value) *ir.Value {
+	if x.Type.DType != tensor.Bool || a.Kind == op.Set {
+		return op.Scatter.Make(c.b, a, x, ids, v)
+	}
+	a.Kind = map[op.Reducer]op.Reducer{op.Sum: op.Max, op.Max: op.Max, op.Prod: op.Min, op.Min: op.Min}[a.Kind]
+	return c.cast(op.Scatter.Make(c.b, a, c.cast(x, tensor.I32), ids, c.cast(v, tensor.I32)), tensor.Bool)
 }
 
 // maskedPut is indexPut with one mask and values that are the same for all its elements; nil where it is something else.
@@ -395,11 +406,17 @@ func scatterReduce(c *call) *ir.Value {
 
 // indexWrite combines slices of source along dim at a 1-d index.
 func (c *call) indexWrite(kind op.Reducer, srcArg string, alpha float64) *ir.Value {
-	x, ids := c.val("self"), c.val("index")
+	x := c.val("self")
 	src := c.cast(c.val(srcArg), x.Type.DType)
 	if alpha != 1 {
 		src = op.Mul.Make(c.b, src, likeF(c.b, src, alpha))
 	}
+	return c.indexed(kind, x, src)
+}
+
+// indexed combines slices of src into x along dim at a 1-d index.
+func (c *call) indexed(kind op.Reducer, x, src *ir.Value) *ir.Value {
+	ids := c.val("index")
 	shape := x.Type.Dims
 	axis := c.axis("dim", x.Type.Rank())
 	if x.Type.Rank() == 0 {
@@ -419,7 +436,7 @@ func (c *call) indexWrite(kind op.Reducer, srcArg string, alpha float64) *ir.Val
 		return reshape(c.b, op.DynamicUpdateSlice.Make(c.b, append([]*ir.Value{x, src}, starts...)...), shape)
 	}
 	window := slices.DeleteFunc(iotaInts(rank), func(d int64) bool { return d == int64(axis) })
-	y := op.Scatter.Make(c.b, op.ScatterAttr{UpdateWindowDims: window, InsertedWindowDims: []int64{int64(axis)},
+	y := c.scattered(op.ScatterAttr{UpdateWindowDims: window, InsertedWindowDims: []int64{int64(axis)},
 		ScatterDimsToOperandDims: []int64{int64(axis)}, IndexVectorDim: 1, Kind: kind}, x, reshape(c.b, ids, []int64{n}), src)
 	return reshape(c.b, y, shape)
 }

@@ -37,6 +37,13 @@ var linearRules = map[string]rule{
 
 // linear is x w^T + bias; bias may be nil.
 func (c *call) linear(x, w, bias *ir.Value) *ir.Value {
+	if w.Type.Rank() == 1 { // one number of each row
+		y := c.wideMatmul(x, w)
+		if bias != nil {
+			y = op.Add.Make(c.b, y, op.BroadcastTo(c.b, c.cast(bias, y.Type.DType), y.Type.Dims))
+		}
+		return c.cast(y, x.Type.DType)
+	}
 	args := []*ir.Value{x, w}
 	if bias != nil {
 		args = append(args, bias)
@@ -311,6 +318,14 @@ func (e einsumState) contract(x *ir.Value, xl []rune, y *ir.Value, yl, keep []ru
 func tensordot(c *call) *ir.Value {
 	x, y := c.val("self"), c.val("other")
 	xd, yd := c.axesOrNone("dims_self", x.Type.Rank()), c.axesOrNone("dims_other", y.Type.Rank())
+	for i := range min(len(xd), len(yd)) { // against extent 1 the other side is summed
+		switch n, m := x.Type.Dims[xd[i]], y.Type.Dims[yd[i]]; {
+		case n == 1 && m != 1:
+			y = reduce(c.b, op.Sum, y, yd[i:i+1], true)
+		case m == 1 && n != 1:
+			x = reduce(c.b, op.Sum, x, xd[i:i+1], true)
+		}
+	}
 	a := op.DotAttr{}
 	if len(xd) > 0 || len(yd) > 0 {
 		a.Contract = [][]int64{xd, yd}

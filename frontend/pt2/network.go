@@ -326,13 +326,21 @@ func weightNorm(c *call) *ir.Value {
 
 // cosineSimilarity bounds each norm by eps from below, as torch does since 1.12.
 func cosineSimilarity(c *call) *ir.Value {
-	x, y := tensorOperand(c.val("x1")), tensorOperand(c.val("x2"))
-	d, dims := resultType(x, y), c.broadcastDims(x, y)
+	return c.cosine(c.val("x1"), c.val("x2"), c.int("dim"), c.float("eps"))
+}
+
+// cosine is the cosine of the angle between x and y along a dimension, with norms of at least eps.
+func (c *call) cosine(u, v *ir.Value, dim int64, eps float64) *ir.Value {
+	x, y := tensorOperand(u), tensorOperand(v)
+	d, dims := floatResult(resultType(x, y)), c.broadcastDims(x, y)
 	a, b := c.materialize(x, wide(d), dims), c.materialize(y, wide(d), dims)
-	axis := []int64{int64(c.axis("dim", len(dims)))}
+	if len(dims) == 0 {
+		a, b = reshape(c.b, a, []int64{1}), reshape(c.b, b, []int64{1})
+	}
+	axis := []int64{int64(c.wrap("dim", dim, len(dims)))}
 	f := fb{c.b, c}
 	norm := func(v *ir.Value) *ir.Value {
-		return f.max(op.Sqrt.Make(c.b, reduce(c.b, op.Sum, f.mul(v, v), axis, false)), c.float("eps"))
+		return f.max(op.Sqrt.Make(c.b, reduce(c.b, op.Sum, f.mul(v, v), axis, false)), eps)
 	}
 	return c.cast(op.Div.Make(c.b, reduce(c.b, op.Sum, f.mul(a, b), axis, false), f.mul(norm(a), norm(b))), d)
 }

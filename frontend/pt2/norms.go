@@ -28,7 +28,7 @@ var normRules = map[string]rule{
 	"linalg_vander": value(func(c *call) *ir.Value {
 		x := c.val("x")
 		if x.Type.Rank() == 0 {
-			c.failf("x has rank 0, wanted 1 or more")
+			x = reshape(c.b, x, []int64{1})
 		}
 		return c.powers(x, c.intOr("N", x.Type.Dims[x.Type.Rank()-1]))
 	}),

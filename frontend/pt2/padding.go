@@ -3,6 +3,7 @@ package pt2
 import (
 	"tpuc/ir"
 	"tpuc/ir/op"
+	"tpuc/ir/tensor"
 )
 
 // padRules continue a tensor beyond its ends. Padding lists give (low, high) from the last dimension backwards.
@@ -72,6 +73,18 @@ func (c *call) edgePad(x *ir.Value, widths []int64, mode string) *ir.Value {
 		}
 		if low[d] > limit || high[d] > limit || n == 0 && (low[d] > 0 || high[d] > 0) {
 			c.failf("padding (%d, %d) of dimension %d with %d elements by mode %s", low[d], high[d], d, n, mode)
+		}
+		if mode == "replicate" && (low[d] < 0 || high[d] < 0) { // more may be cut than there is
+			total := n + low[d] + high[d]
+			if n == 0 || total < 0 || total > maxConstant {
+				c.unsupported("padding (%d, %d) of dimension %d with %d elements", low[d], high[d], d, n)
+			}
+			ids := make([]int64, total)
+			for i := range ids {
+				ids[i] = min(max(int64(i)-low[d], 0), n-1)
+			}
+			x = op.Take.Make(c.b, op.TakeAttr{Axis: int64(d)}, x, literal(c.b, tensor.I64, []int64{total}, ids))
+			continue
 		}
 		// Crop first, then add.
 		x = slice(c.b, x, d, max(-low[d], 0), max(n-max(-high[d], 0), max(-low[d], 0)), 1)

@@ -1,0 +1,92 @@
+package pt2
+
+import (
+	"math"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/tensor"
+)
+
+// criterionRules are losses of pairs and margins.
+var criterionRules = map[string]rule{
+	"cosine_embedding_loss": value(cosineEmbedding),
+	"poisson_nll_loss":      value(poissonLoss),
+	"margin_ranking_loss": value(func(c *call) *ir.Value { // max(0, margin - target (x1 - x2))
+		x, y, t := tensorOperand(c.val("input1")), tensorOperand(c.val("input2")), tensorOperand(c.val("target"))
+		return c.reduced(c.elementwise(resultType(x, y, t), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+			f := fb{b, c}
+			l := f.neg(f.mul(v[2], f.sub(v[0], v[1])))
+			return op.Maximum.Make(b, f.add(l, like(b, l, c.scalar("margin"))), f.c(l, 0))
+		}, x, y, t))
+	}),
+	"hinge_embedding_loss": value(func(c *call) *ir.Value { // x where target is 1, max(0, margin - x) where it is -1
+		x, t := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
+		return c.reduced(c.elementwise(resultType(x, t), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+			f := fb{b, c}
+			zero := f.c(v[0], 0)
+			far := op.Maximum.Make(b, f.sub(like(b, v[0], c.scalar("margin")), v[0]), zero)
+			// Elements of other targets count in both terms.
+			return f.add(f.where(op.NE, v[1], 1, far, zero), f.where(op.NE, v[1], -1, v[0], zero))
+		}, x, t))
+	}),
+	"soft_margin_loss": value(func(c *call) *ir.Value { // log(1 + exp(-target x))
+		x, t := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
+		d := resultType(x, t)
+		return c.cast(c.reduced(c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+			f := fb{b, c}
+			return f.softplus(f.neg(f.mul(v[0], v[1])))
+		}, x, t)), d)
+	}),
+}
+
+// cosineEmbedding is 1 - cos where target is 1, and max(0, cos - margin) where it is -1 (aten/src/ATen/native/Loss.cpp).
+func cosineEmbedding(c *call) *ir.Value {
+	x, y, t := c.val("input1"), c.val("input2"), c.val("target")
+	const eps = 1e-12
+	d := floatResult(resultType(tensorOperand(x), tensorOperand(y)))
+	w := wide(d)
+	a, e := c.cast(x, w), c.cast(y, w)
+	axis := []int64{int64(t.Type.Rank())}
+	dims := c.broadcastDims(tensorOperand(a), tensorOperand(e))
+	if len(dims) != t.Type.Rank()+1 {
+		c.failf("input is %s with target %s, wanted one rank more", x.Type, t.Type)
+	}
+	a, e = op.BroadcastTo(c.b, a, dims), op.BroadcastTo(c.b, e, dims)
+	f := fb{c.b, c}
+	sum := func(p, q *ir.Value) *ir.Value { return reduce(c.b, op.Sum, f.mul(p, q), axis, false) }
+	size := func(v *ir.Value) *ir.Value { s := sum(v, v); return f.add(s, f.c(s, eps)) }
+	cos := op.Div.Make(c.b, sum(a, e), op.Sqrt.Make(c.b, f.mul(size(a), size(e))))
+	near := f.sub(f.c(cos, 1), cos)
+	far := f.max(f.sub(cos, f.c(cos, c.float("margin"))), 0)
+	at := func(v float64, l *ir.Value) *ir.Value {
+		hit := compare(c.b, op.EQ, t, like(c.b, t, floatScalar(v)))
+		return op.Select.Make(c.b, op.BroadcastTo(c.b, hit, l.Type.Dims), l, f.c(l, 0))
+	}
+	return c.cast(c.reduced(f.add(at(1, near), at(-1, far))), d)
+}
+
+// poissonLoss is exp(x) - t x, or x - t log(x + eps), with Stirling's approximation of log t! where full is set and t is above 1.
+func poissonLoss(c *call) *ir.Value {
+	x, t := tensorOperand(c.val("input")), tensorOperand(c.val("target"))
+	d := floatResult(resultType(x, t))
+	l := c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+		f := fb{b, c}
+		x, t := v[0], v[1]
+		var l *ir.Value
+		if c.bool("log_input") {
+			l = f.sub(f.exp(x), f.mul(t, x))
+		} else {
+			l = f.sub(x, f.mul(t, op.Log.Make(b, f.add(x, f.c(x, c.float("eps"))))))
+		}
+		if c.bool("full") {
+			s := f.add(f.sub(f.mul(t, op.Log.Make(b, t)), t), f.half(op.Log.Make(b, f.scale(t, 2*math.Pi))))
+			l = f.add(l, f.where(op.LE, t, 1, f.c(t, 0), s))
+		}
+		return l
+	}, x, t)
+	if d == tensor.BF16 || d == tensor.F16 {
+		return c.cast(c.reduced(l), d)
+	}
+	return c.reduced(l)
+}
