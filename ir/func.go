@@ -50,6 +50,27 @@ func (n *Node) Funcs() []*Func {
 	return out
 }
 
+// HasEffect reports a node that does more than give results, itself or in a function that it reaches.
+func (n *Node) HasEffect() bool {
+	seen := make(map[*Func]bool)
+	var effect func(n *Node) bool
+	effect = func(n *Node) bool {
+		if n.Op.Traits&Effect != 0 {
+			return true
+		}
+		for _, f := range n.Funcs() {
+			if !seen[f] {
+				seen[f] = true
+				if slices.ContainsFunc(f.Body, effect) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return effect(n)
+}
+
 // MapFuncs gives n attributes that name repl(f) in place of each f.
 func (n *Node) MapFuncs(repl func(f *Func) *Func) {
 	if len(n.Funcs()) == 0 {

@@ -9,12 +9,17 @@ import (
 	"tpuc/ir/tensor"
 )
 
+// maxAgain bounds what stands in a program more than once: functions that call others twice would make the text grow without end.
+const maxAgain = 1 << 17
+
 // emitter writes the body of the entry function; it implements ir.Emitter.
 type emitter struct {
 	values  map[*ir.Value]ir.Ref // of a function that is called more than once: those of the call in work
 	lifted  map[*ir.Node]bool    // constants that became arguments
 	body    strings.Builder
 	indent  string
+	called  map[*ir.Func]bool
+	again   int // nodes of functions that stand in the program already
 	next    int // number of the next value
 	loc     string
 	locs    map[string]int // layer paths in order of first use
@@ -23,7 +28,7 @@ type emitter struct {
 }
 
 func newEmitter() *emitter {
-	return &emitter{values: make(map[*ir.Value]ir.Ref), lifted: make(map[*ir.Node]bool), locs: make(map[string]int), indent: "    "}
+	return &emitter{values: make(map[*ir.Value]ir.Ref), lifted: make(map[*ir.Node]bool), called: make(map[*ir.Func]bool), locs: make(map[string]int), indent: "    "}
 }
 
 func (e *emitter) bind(v *ir.Value, r ir.Ref) { e.values[v] = r }
@@ -46,6 +51,12 @@ func throw(format string, args ...any) { panic(&nodeError{fmt.Sprintf(format, ar
 
 // Call implements ir.Emitter.
 func (e *emitter) Call(f *ir.Func, args []ir.Ref) []ir.Ref {
+	if e.called[f] {
+		e.again += 1 + len(f.Body)
+	}
+	if e.called[f] = true; e.again > maxAgain {
+		throw("more than %d operations of functions that are called more than once, wanted fewer calls", maxAgain)
+	}
 	for i, p := range f.Params {
 		e.bind(p, args[i])
 	}

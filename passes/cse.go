@@ -37,7 +37,7 @@ func merge(c *Context, f *ir.Func) {
 	var args []uint64
 	f.Rewrite(func(_ *ir.Builder, n *ir.Node) []*ir.Value {
 		c.At(n)
-		if n.Op.Traits&ir.Effect != 0 {
+		if n.HasEffect() {
 			return nil
 		}
 		args = args[:0]

@@ -46,7 +46,7 @@ func sweep(f *ir.Func) int {
 	used := make(map[*ir.Node]bool)
 	f.Roots(func(v **ir.Value) { used[(*v).Def] = true })
 	for i := len(f.Body) - 1; i >= 0; i-- {
-		if n := f.Body[i]; used[n] || n.Op.Traits&ir.Effect != 0 {
+		if n := f.Body[i]; used[n] || n.HasEffect() {
 			used[n] = true
 			for _, a := range n.Args {
 				used[a.Def] = true

@@ -20,6 +20,9 @@ const hop = "torch.ops.higher_order."
 // maxNesting bounds graphs in graphs.
 const maxNesting = 32
 
+// maxNestedNodes bounds the nodes of graphs in graphs, which are imported twice where a loop writes to a weight.
+const maxNestedNodes = 1 << 20
+
 // controlTargets are the operators that controlRule knows, without the namespace torch.
 var controlTargets = []string{
 	"ops.higher_order.associative_scan", "ops.higher_order.cond", "ops.higher_order.map_impl", "ops.higher_order.scan",
@@ -143,6 +146,9 @@ func (c *call) importGraph(g *graph, args []passed, b *ir.Builder, cast *autocas
 	child.poison, child.unknown = make(map[string]bool), make(map[string]bool)
 	before := len(im.errs) + im.lacking.size()
 	defer func() { im.errs, im.lacking, im.locs = child.errs, child.lacking, child.locs }()
+	if *im.nested += len(g.Nodes); *im.nested > maxNestedNodes {
+		c.unsupported("more than %d nodes in graphs within graphs", maxNestedNodes)
+	}
 	if child.nesting > maxNesting {
 		c.unsupported("graphs nested deeper than %d", maxNesting)
 	}

@@ -12,6 +12,9 @@ import (
 // fused across them, and every step slices its inputs and updates its outputs.
 const maxUnrolled = 8
 
+// maxUnrolledNodes bounds what is written out, since scans may stand in scans.
+const maxUnrolledNodes = 4096
+
 // steps is a function that is called for every element along dimension 0 of tensors of one length.
 type steps struct {
 	c          *call
@@ -91,7 +94,7 @@ func (s *steps) scan(carry []*ir.Value) (last, stacked []*ir.Value) {
 			c.failf("tensor %d that goes from step to step is %s at first and %s then", i, v.Type, r)
 		}
 	}
-	if s.length > maxUnrolled {
+	if s.length > maxUnrolled || s.length*int64(len(s.f.Body)) > maxUnrolledNodes {
 		return s.loop(carry)
 	}
 	ys := make([][]*ir.Value, len(s.f.Results)-k)

@@ -47,6 +47,7 @@ func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) 
 		byView:  make(map[string]*origin),
 		syms:    make(map[string]bool),
 		funcs:   make(map[string]bool),
+		nested:  new(int),
 	}
 	im.placeholders()
 	if err := im.errs.Err(); err != nil {
@@ -93,6 +94,7 @@ type importer struct {
 	autocast *autocast // nil: off
 	vmaps    []*vmap   // regions that have begun, outermost first
 	nesting  int       // of the graph in work
+	nested   *int      // nodes of graphs within graphs imported so far
 
 	locs    locs
 	lacking lacking

@@ -10,6 +10,9 @@ import (
 // maxApart is the batch up to which an operator that cannot take all places at once is applied to one after another.
 const maxApart = 16
 
+// maxVectorized bounds the nodes made: regions within regions, each applied to one element after another, would have no end.
+const maxVectorized = 1 << 20
+
 // vectorizer applies nodes to all places of a batch at once, as torch.vmap does: a value that differs between the places is lifted to one
 // with a new first dimension of the batch's extent, in which every operator keeps its meaning for the others.
 type vectorizer struct {
@@ -50,6 +53,9 @@ func (t *vectorizer) dims(dims []int64) []int64 { return slices.Concat([]int64{t
 
 // node applies n. It is false where n's operator cannot be applied, after which the vectorizer is of no use.
 func (t *vectorizer) node(n *ir.Node) bool {
+	if len(t.b.Body) > maxVectorized {
+		return false
+	}
 	varies, same := false, !t.copies
 	for _, a := range n.Args {
 		l := t.at(a)

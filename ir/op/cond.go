@@ -16,9 +16,7 @@ type CondAttr struct {
 var Cond = define(Def[CondAttr]{
 	Name: "cond", Doc: "Calls one of two functions.", Args: "pred xs...",
 	Infer: inferCond, Lower: lowerCond, Control: runCond,
-	Cost: func(_ *ir.Node, a CondAttr) ir.Cost {
-		return ir.Cost{Flops: max(funcCost(a.Then), funcCost(a.Else))}
-	},
+	Cost: func(n *ir.Node, _ CondAttr) ir.Cost { return ir.Cost{Flops: controlFlops(n)} },
 })
 
 // inferCond checks the predicate in 1, what the functions take and give in 2 to 5, and that they give something in 6.

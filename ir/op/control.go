@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"math"
 
 	"tpuc/ir"
 	"tpuc/ir/tensor"
@@ -48,9 +49,37 @@ func typeList(ts []tensor.Type) string {
 }
 
 // funcCost is the work of one call of f.
-func funcCost(f *ir.Func) (flops int64) {
+func funcCost(f *ir.Func) int64 { return funcFlops(f, make(map[*ir.Func]int64)) }
+
+// controlFlops is the work of n: of the costlier branch, or of one step of a loop, for how many there are depends on the data.
+func controlFlops(n *ir.Node) int64 { return callFlops(n, make(map[*ir.Func]int64)) }
+
+// funcFlops is funcCost with what is known of other functions: one may be called from many places and call others, so that a walk over
+// all calls would not end.
+func funcFlops(f *ir.Func, known map[*ir.Func]int64) (flops int64) {
+	if flops, ok := known[f]; ok {
+		return flops
+	}
 	for _, n := range f.Body {
-		flops += ir.CostOf(n).Flops
+		if len(n.Op.Funcs) > 0 {
+			flops += callFlops(n, known)
+		} else {
+			flops += ir.CostOf(n).Flops
+		}
+		flops = min(flops, math.MaxInt64/4)
+	}
+	known[f] = flops
+	return flops
+}
+
+// callFlops is controlFlops with what is known of functions.
+func callFlops(n *ir.Node, known map[*ir.Func]int64) (flops int64) {
+	for _, f := range n.Funcs() {
+		if _, branch := n.Attr.(CondAttr); branch {
+			flops = max(flops, funcFlops(f, known))
+		} else {
+			flops += funcFlops(f, known)
+		}
 	}
 	return flops
 }

@@ -16,8 +16,7 @@ type WhileAttr struct {
 var While = define(Def[WhileAttr]{
 	Name: "while", Doc: "Calls a function on its own results while another says so.", Args: "xs...",
 	Infer: inferWhile, Lower: lowerWhile, Control: runWhile,
-	// One step: how many there are depends on the data.
-	Cost: func(_ *ir.Node, a WhileAttr) ir.Cost { return ir.Cost{Flops: funcCost(a.Cond) + funcCost(a.Body)} },
+	Cost: func(n *ir.Node, _ WhileAttr) ir.Cost { return ir.Cost{Flops: controlFlops(n)} },
 })
 
 // inferWhile checks what the functions take and give in 1 to 4, and that there is state in 5.
