@@ -202,7 +202,7 @@ func (a *Archive) checkKind() error {
 		a.model, a.graph = "model", flatGraph
 		return nil
 	case len(inductor) > 0 && len(models) == 0:
-		return fmt.Errorf("AOTInductor package: it holds compiled code (%s) and no exported program: save the model with torch.export.save", inductor[0])
+		return fmt.Errorf("AOTInductor package: it holds compiled code (%s) and no exported program: save a model with torch.export.save, tensors with safetensors.torch.save_file", inductor[0])
 	case len(models) == 0 && a.HasEntry("data.pkl"):
 		return fmt.Errorf("torch.save or TorchScript file, wanted a torch.export archive: save the model with torch.export.save")
 	case len(models) == 0:

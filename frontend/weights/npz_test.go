@@ -132,3 +132,19 @@ func TestOpenByContents(t *testing.T) {
 		require.Nil(t, src)
 	}
 }
+
+// Files that hold no named tensors are said to be so, with what is wanted, and not taken for damaged safetensors.
+func TestOpenOtherFiles(t *testing.T) {
+	for _, c := range []struct{ name, data, want string }{
+		{"README.md", "# A title and a text\n", "no file of tensors, wanted safetensors, npz"},
+		{"x.npy", "\x93NUMPY\x01\x00v\x00{'descr': '<f4'}", "an npy file, whose array has no name, wanted an npz file: numpy.savez"},
+		{"ls", "\x7fELF\x02\x01\x01\x00\x00\x00\x00", "no file of tensors"},
+		{"x.safetensors", "# A title and a text\n", "wanted at most 100000000"},
+		{"empty", "", "0 bytes, wanted a safetensors file"},
+	} {
+		path := writeFile(t, c.name, []byte(c.data))
+		_, err := Open(path)
+		require.ErrorContains(t, err, path+": ", c.name)
+		require.ErrorContains(t, err, c.want, c.name)
+	}
+}

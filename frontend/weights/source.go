@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
@@ -73,6 +74,10 @@ func Open(path string) (Source, error) {
 			}
 		}
 		return opened(OpenArchive(path))
+	case bytes.HasPrefix(head, []byte("\x93NUMPY")):
+		return nil, fmt.Errorf("%s: an npy file, whose array has no name, wanted an npz file: numpy.savez(file, input_0=array)", path)
+	case len(head) > 8 && head[8] != '{' && !strings.HasSuffix(path, ".safetensors"): // the format's header begins with a brace
+		return nil, fmt.Errorf("%s: no file of tensors, wanted safetensors, npz, a torch.export archive (.pt2) or a checkpoint directory", path)
 	}
 	return opened(OpenSafetensors(path))
 }
