@@ -19,6 +19,7 @@ import (
 )
 
 // The archives in testdata/cases are made by tools/cases/defs.py, which says what each is about.
+// Those named ops_ are samples of torch's own op database (torch.testing._internal.opinfo), exported without stack traces.
 const testdata = "../../testdata"
 
 // TestModels runs the small real models of the repository.
