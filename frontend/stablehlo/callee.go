@@ -103,17 +103,13 @@ func tupleElement(c *call) []*ir.Value {
 	if len(c.o.args) != 1 {
 		c.fail("%d operands, wanted 1", len(c.o.args))
 	}
-	for s := c.s; s != nil; s = s.outer {
-		t, ok := s.tuples[c.o.args[0].name]
-		if !ok {
-			continue
-		}
-		i := c.int("index", 0)
-		if i < 0 || i >= int64(len(t)) {
-			c.fail("index is %d, wanted one of %d elements", i, len(t))
-		}
-		return one(t[i])
+	t, ok := c.s.tuple(c.o.args[0].name)
+	if !ok {
+		c.unsupported("a tuple that no stablehlo.tuple in this function makes, wanted one")
 	}
-	c.unsupported("a tuple that no stablehlo.tuple in this block makes, wanted one")
-	return nil
+	i := c.int("index", 0)
+	if i < 0 || i >= int64(len(t)) {
+		c.fail("index is %d, wanted one of %d elements", i, len(t))
+	}
+	return one(t[i])
 }

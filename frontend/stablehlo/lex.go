@@ -29,7 +29,7 @@ const (
 	tIdent       // word with dots
 	tAngle       // word<...>, such as tensor<2xf32>, dense<0>, array<i64: 1>
 	tBang        // !dialect.type, !dialect.type<...>
-	tHash        // #alias, #dialect.attr<...>, #dialect<...>
+	tHash        // #alias, #dialect.attr<...>, #dialect<...>, or <...> alone, such as a sharding
 	tBlock       // ^bb0
 	tLoc         // loc(...)
 	tMeta        // {-# ... #-}
@@ -171,6 +171,8 @@ func (l *lexed) next(i int) (kind, int, string) {
 			return l.balanced(tLoc, j)
 		}
 		return tIdent, j, ""
+	case c == '<' && !strings.HasPrefix(src[i:], "<{"):
+		return l.balanced(tHash, i)
 	case strings.HasPrefix(src[i:], "{-#"):
 		if n := strings.Index(src[i:], "#-}"); n >= 0 {
 			return tMeta, i + n + 3, ""

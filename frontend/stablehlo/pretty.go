@@ -60,6 +60,10 @@ func (s *syntax) pretty(o *operation) {
 	case "return":
 		o.name = "func.return"
 	}
+	if o.name == "sdy.manual_computation" {
+		s.pos--
+		s.fail("a program for one device: export without shard_map, tpuc places computations on devices itself")
+	}
 	if f := prettyForm(short); f != nil {
 		f(s, o)
 		return
@@ -91,6 +95,8 @@ func (s *syntax) phrase(o *operation, short string) {
 			depth--
 		case s.is("{"):
 			o.attrs = append(o.attrs, s.dict()...)
+		case t.kind == tHash: // a sharding
+			s.next()
 		case s.eat(","):
 		case s.is(":") && depth == 0:
 			return

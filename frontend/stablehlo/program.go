@@ -36,6 +36,7 @@ func (p *importer) program() *Program {
 	}
 	b := &ir.Builder{}
 	results := p.inline(b, s, entry.body)
+	entry.results = p.flatten(entry.results)
 	if results == nil || len(p.errs) > 0 {
 		return prog
 	}
@@ -61,6 +62,24 @@ func (p *importer) program() *Program {
 	p.aliases(f, entry)
 	prog.Notes = slices.Sorted(maps.Keys(p.notes))
 	return prog
+}
+
+// flatten gives the elements of a tuple that is the only result.
+func (p *importer) flatten(types []typ) []typ {
+	if len(types) != 1 {
+		return types
+	}
+	body, ok := strings.CutPrefix(types[0].text, "tuple<")
+	if !ok {
+		return types
+	}
+	types = nil
+	for body = strings.TrimSuffix(body, ">"); body != ""; {
+		first, rest := splitTop(body, ",")
+		types = append(types, p.syntax.typeOf(strings.TrimSpace(first)))
+		body = rest
+	}
+	return types
 }
 
 // entry is the function main, or the only public one.
@@ -153,6 +172,16 @@ func newScope(outer *scope) *scope {
 	return &scope{values: make(map[string]*ir.Value), tuples: make(map[string][]*ir.Value), outer: outer}
 }
 
+// tuple gives the elements of a tuple.
+func (s *scope) tuple(name string) ([]*ir.Value, bool) {
+	for ; s != nil; s = s.outer {
+		if t, ok := s.tuples[name]; ok {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
 func (s *scope) set(name string, v *ir.Value) { s.values[name] = v }
 
 func (s *scope) get(name string) (*ir.Value, bool) {
@@ -182,11 +211,17 @@ func (p *importer) inline(b *ir.Builder, s *scope, r *region) []*ir.Value {
 				p.errorAt(o.at, "stablehlo/return", "operations behind a return, wanted it last")
 				return nil
 			}
-			out := make([]*ir.Value, len(o.args))
-			for i, a := range o.args {
-				if out[i] = p.value(s, a); out[i] == nil {
+			out := make([]*ir.Value, 0, len(o.args))
+			for _, a := range o.args {
+				if t, ok := s.tuple(a.name); ok {
+					out = append(out, t...)
+					continue
+				}
+				v := p.value(s, a)
+				if v == nil {
 					return nil
 				}
+				out = append(out, v)
 			}
 			return out
 		}

@@ -148,6 +148,41 @@ func TestModules(t *testing.T) {
 			"  func.func private @d(%x: tensor<f32>) -> tensor<f32> {\n    %0 = stablehlo.sine %x : tensor<f32>\n    return %0 : tensor<f32>\n  }\n}\n"
 		require.True(t, op.Sin.Is(node(t, src)))
 	})
+	t.Run("shardings", func(t *testing.T) {
+		p, err := stablehlo.Import("m.mlir", []byte(`module @m {
+  sdy.mesh @mesh = <["x"=2, "y"=2]> {stablehlo.mesh = {axes = [{name = "x", size = 2 : i64}]}} loc(unknown)
+  func.func public @main(%arg0: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> (tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+    %0 = sdy.sharding_constraint %arg0 <@mesh, [{"x"}, {}], replicated={"y"}> : tensor<4x8xf32>
+    %1 = stablehlo.custom_call @Sharding(%0) {mhlo.sharding = "{replicated}"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %2 = stablehlo.tanh %1 : tensor<4x8xf32>
+    return %2 : tensor<4x8xf32>
+  }
+}
+`))
+		require.NoError(t, err)
+		require.Len(t, p.Module.Func.Body, 1)
+		require.Len(t, p.Notes, 1)
+	})
+	// As torch_xla writes: layouts, regions before attributes, indices without a vector, a tuple as the result.
+	t.Run("torch_xla", func(t *testing.T) {
+		p, err := stablehlo.Import("m.mlir", []byte(`module @IrToHlo.9 attributes {mhlo.cross_program_prefetches = [], mhlo.input_output_alias = [], mhlo.is_dynamic = false, mhlo.use_auto_spmd_partitioning = false} {
+  func.func @main(%arg0: tensor<4x2xf32>, %arg1: tensor<3xui32>, %arg2: tensor<1x1xi64>, %arg3: tensor<1x2xf32>) -> tuple<tensor<2x4xf32>, tensor<3x2xf32>, tensor<4x2xf32>> {
+    %0 = stablehlo.transpose %arg0, dims = [1, 0] {result_layout = dense<[0, 1]> : tensor<2xindex>, xla_shape = "f32[2,4]{0,1}"} : (tensor<4x2xf32>) -> tensor<2x4xf32>
+    %1 = "stablehlo.gather"(%arg0, %arg1) {dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = dense<[1, 2]> : tensor<2xi64>} : (tensor<4x2xf32>, tensor<3xui32>) -> tensor<3x2xf32>
+    %2 = "stablehlo.scatter"(%arg0, %arg2, %arg3) ({
+    ^bb0(%arg4: tensor<f32>, %arg5: tensor<f32>):
+      stablehlo.return %arg5 : tensor<f32>
+    }) {indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false} : (tensor<4x2xf32>, tensor<1x1xi64>, tensor<1x2xf32>) -> tensor<4x2xf32>
+    %3 = stablehlo.tuple %0, %1, %2 {xla_shape = "(f32[2,4]{0,1}, f32[3,2]{1,0}, f32[4,2]{1,0})"} : tuple<tensor<2x4xf32>, tensor<3x2xf32>, tensor<4x2xf32>>
+    return %3 : tuple<tensor<2x4xf32>, tensor<3x2xf32>, tensor<4x2xf32>>
+  }
+}
+`))
+		require.NoError(t, err)
+		require.Equal(t, []string{"input_0", "input_1", "input_2", "input_3"}, p.Inputs)
+		require.Equal(t, []string{"output_0", "output_1", "output_2"}, p.Outputs)
+		require.Equal(t, op.Set, op.Scatter.Attr(p.Module.Func.Results[2].Def).Kind)
+	})
 	t.Run("by content", func(t *testing.T) {
 		for _, s := range []string{"module {", "// a\n\n  module @m attributes {} {", "#loc = loc(unknown)\nmodule {", "func.func @f() {", "\"builtin.module\"() ({", "ML\xefR\x0d"} {
 			require.True(t, stablehlo.IsText([]byte(s)), s)
