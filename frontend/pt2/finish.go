@@ -107,10 +107,10 @@ func (im *importer) explicitMutations() error {
 		switch {
 		case !ok || t == nil:
 			errs.Addf(nil, "pt2/mutation", "the graph updates %q by %%%s, but one of them does not exist", clip(target), clip(arg))
-		case !t.typ.Equal(r.typ):
+		case r.typ.DType.IsComplex() != t.typ.DType.IsComplex() || !broadcasts(r.typ.Dims, t.typ.Dims):
 			errs.Addf(nil, "pt2/mutation", "the graph updates %q of type %s by %%%s of type %s", clip(target), t.typ, clip(arg), r.typ)
-		default:
-			v := r.read(im.b)
+		default: // as copy_ does, which decomposes to nothing
+			v := op.BroadcastTo(im.b, op.Cast(im.b, r.read(im.b), t.typ.DType), t.typ.Dims)
 			writes = append(writes, func() { t.write(im.b, v) })
 		}
 	}
@@ -128,6 +128,20 @@ func (im *importer) explicitMutations() error {
 		w()
 	}
 	return errs.Err()
+}
+
+// broadcasts reports that a tensor of dims from can be repeated to dims to.
+func broadcasts(from, to []int64) bool {
+	lead := len(to) - len(from)
+	if lead < 0 {
+		return false
+	}
+	for i, n := range from {
+		if n != 1 && n != to[lead+i] {
+			return false
+		}
+	}
+	return true
 }
 
 // inlineConstants replaces small constants that the program never writes by literals at the front of the bodies that read them.

@@ -359,7 +359,7 @@ func (c *call) scatterAlong(kind op.Reducer, x, ids, v *ir.Value, axis int) *ir.
 	}
 	if full {
 		batch := slices.DeleteFunc(iotaInts(rank), func(d int64) bool { return d == int64(axis) })
-		y := op.Scatter.Make(c.b, op.ScatterAttr{InsertedWindowDims: []int64{int64(axis)}, InputBatchingDims: batch,
+		y := c.scattered(op.ScatterAttr{InsertedWindowDims: []int64{int64(axis)}, InputBatchingDims: batch,
 			ScatterIndicesBatchingDims: batch, ScatterDimsToOperandDims: []int64{int64(axis)}, IndexVectorDim: int64(rank), Kind: kind}, x, ids, v)
 		return reshape(c.b, y, shape)
 	}
@@ -372,7 +372,7 @@ func (c *call) scatterAlong(kind op.Reducer, x, ids, v *ir.Value, axis int) *ir.
 		}
 		coords[d] = reshape(c.b, id, append(slices.Clone(ids.Type.Dims), 1))
 	}
-	y := op.Scatter.Make(c.b, op.ScatterAttr{InsertedWindowDims: iotaInts(rank), ScatterDimsToOperandDims: iotaInts(rank),
+	y := c.scattered(op.ScatterAttr{InsertedWindowDims: iotaInts(rank), ScatterDimsToOperandDims: iotaInts(rank),
 		IndexVectorDim: int64(rank), Kind: kind}, x, concat(c.b, rank, coords...), v)
 	return reshape(c.b, y, shape)
 }

@@ -38,6 +38,10 @@ var sliceRules = map[string]rule{
 	"as_strided":     seen(asStrided),
 	"slice_scatter":  value(sliceScatter),
 	"select_scatter": value(selectScatter),
+	"diagonal_scatter": value(func(c *call) *ir.Value {
+		x := c.val("self")
+		return c.replace(x, diagonal(c, &ref{typ: x.Type}))
+	}),
 }
 
 // bounds clamps a Python slice to an extent.
@@ -229,11 +233,67 @@ func sectionSizes(c *call) []int64 {
 	return out
 }
 
+// maxViewed bounds the elements of a view whose places are written out.
+const maxViewed = 1 << 24
+
 // readOnly is a view that nothing can be written through yet.
 func (c *call) readOnly(read func(b *ir.Builder, x *ir.Value) *ir.Value) view {
 	target := c.node.Target
 	return view{read: read, write: func(*ir.Builder, func() *ir.Value, *ir.Value) *ir.Value {
 		panic(&ruleError{unsupported: true, msg: "it writes through the result of " + target})
+	}}
+}
+
+// strided sees the elements of a contiguous base at offset + the sum of index times stride, in size; read may be a shorter way to them. A write
+// goes to their places, each of which must occur once.
+func (c *call) strided(base tensor.Type, size, stride []int64, offset int64, read func(b *ir.Builder, x *ir.Value) *ir.Value) view {
+	t := tensor.Make(base.DType, size...)
+	if err := t.Check(); err != nil {
+		c.failf("sizes %v: %v", size, err)
+	}
+	n, total := t.Elements(), base.Elements()
+	if n > maxViewed {
+		c.unsupported("%d elements with strides %v", n, stride)
+	}
+	places := func() []int64 {
+		if n == 0 {
+			return nil
+		}
+		ids := []int64{offset}
+		for d, extent := range size {
+			next := make([]int64, 0, int64(len(ids))*extent)
+			for _, at := range ids {
+				for i := range extent {
+					next = append(next, at+i*stride[d])
+				}
+			}
+			ids = next
+		}
+		for _, at := range ids {
+			if at < 0 || at >= total {
+				c.failf("sizes %v with strides %v from %d, wanted places among %d elements", size, stride, offset, total)
+			}
+		}
+		return ids
+	}
+	if read == nil {
+		ids := places()
+		read = func(b *ir.Builder, x *ir.Value) *ir.Value {
+			return op.Take.Make(b, op.TakeAttr{}, reshape(b, x, []int64{total}), literal(b, tensor.I64, size, ids))
+		}
+	}
+	target := c.node.Target
+	return view{read: read, write: func(b *ir.Builder, old func() *ir.Value, v *ir.Value) *ir.Value {
+		if n == 0 {
+			return old()
+		}
+		ids := places()
+		if len(slices.Compact(slices.Sorted(slices.Values(ids)))) < len(ids) {
+			panic(&ruleError{unsupported: true, msg: "it writes through the result of " + target + ", in which elements repeat"})
+		}
+		a := op.ScatterAttr{InsertedWindowDims: []int64{0}, ScatterDimsToOperandDims: []int64{0}, IndexVectorDim: 1, Kind: op.Set, UniqueIndices: true}
+		y := op.Scatter.Make(b, a, reshape(b, old(), []int64{total}), literal(b, tensor.I64, []int64{n}, ids), reshape(b, v, []int64{n}))
+		return reshape(b, y, base.Dims)
 	}}
 }
 
@@ -249,10 +309,13 @@ func unfold(c *call, x *ref) view {
 		c.failf("windows of %d with step %d of %s", size, step, x.typ)
 	}
 	n := (x.typ.Dims[axis]-size)/step + 1
-	if n > (1<<24)/size {
+	if n > maxViewed/size {
 		c.unsupported("%d windows of %d", n, size)
 	}
-	return c.readOnly(func(b *ir.Builder, v *ir.Value) *ir.Value {
+	dims, stride := append(slices.Clone(x.typ.Dims), size), tensor.Strides(x.typ.Dims)
+	stride = append(stride, stride[axis])
+	dims[axis], stride[axis] = n, stride[axis]*step
+	return c.strided(x.typ, dims, stride, 0, func(b *ir.Builder, v *ir.Value) *ir.Value {
 		if step == size {
 			v = slice(b, v, axis, 0, n*size, 1)
 			v = reshape(b, v, slices.Concat(v.Type.Dims[:axis], []int64{n, size}, v.Type.Dims[axis+1:]))
@@ -285,9 +348,15 @@ func (c *call) diagonalOf(x *ref, d1, d2 int, off int64) view {
 	}
 	rows, cols := x.typ.Dims[d1], x.typ.Dims[d2]
 	n := max(min(rows+min(off, 0), cols-max(off, 0)), 0)
-	return c.readOnly(func(b *ir.Builder, v *ir.Value) *ir.Value {
-		perm := slices.DeleteFunc(iotaInts(rank), func(d int64) bool { return d == int64(d1) || d == int64(d2) })
-		v = transpose(b, v, append(perm, int64(d1), int64(d2)))
+	perm := slices.DeleteFunc(iotaInts(rank), func(d int64) bool { return d == int64(d1) || d == int64(d2) })
+	var dims, stride []int64
+	each := tensor.Strides(x.typ.Dims)
+	for _, d := range perm {
+		dims, stride = append(dims, x.typ.Dims[d]), append(stride, each[d])
+	}
+	dims, stride = append(dims, n), append(stride, each[d1]+each[d2])
+	return c.strided(x.typ, dims, stride, max(-off, 0)*each[d1]+max(off, 0)*each[d2], func(b *ir.Builder, v *ir.Value) *ir.Value {
+		v = transpose(b, v, append(slices.Clone(perm), int64(d1), int64(d2)))
 		lead := v.Type.Dims[:rank-2]
 		v = reshape(b, v, slices.Concat(lead, []int64{rows * cols}))
 		if n == 0 {
@@ -298,12 +367,15 @@ func (c *call) diagonalOf(x *ref, d1, d2 int, off int64) view {
 	})
 }
 
-// asStrided is supported where it describes the tensor as it is.
+// asStrided shows places of self's storage, which is supported where self is all of it and lies in order.
 func asStrided(c *call, x *ref) view {
 	size, stride := c.ints("size"), c.ints("stride")
 	if x.parent == nil && c.intOr("storage_offset", 0) == 0 && isContiguous(x.typ.Dims, x.strides) && isContiguous(size, stride) &&
 		tensor.Make(x.typ.DType, size...).Elements() == x.typ.Elements() {
 		return reshapeView(x.typ.Dims, size)
+	}
+	if x.parent == nil && isContiguous(x.typ.Dims, x.strides) && len(size) == len(stride) {
+		return c.strided(x.typ, size, stride, c.intOr("storage_offset", 0), nil)
 	}
 	c.unsupported("sizes %v with strides %v of a tensor with strides %v", size, stride, x.strides)
 	return view{}

@@ -210,7 +210,11 @@ type fb struct {
 // formula is a rule over floats computed in f32 at least and rounded once.
 func formula(f func(f fb, x *ir.Value) *ir.Value) rule {
 	return value(func(c *call) *ir.Value {
-		x := c.val("self")
+		arg := "self"
+		if c.schema.param(arg) == nil {
+			arg = "x"
+		}
+		x := c.val(arg)
 		d := floatResult(x.Type.DType)
 		return c.cast(f(fb{c.b, c}, c.cast(x, wide(d))), d)
 	})
@@ -312,12 +316,19 @@ func softshrink(f fb, x *ir.Value) *ir.Value {
 // logit is log(x / (1 - x)), with x kept eps away from 0 and 1 where eps is given.
 func logit(f fb, x *ir.Value) *ir.Value {
 	if f.call.has("eps") {
-		lo := f.call.float("eps")
-		hi := 1 - lo // below lo where eps is above 1/2: lo wins then
+		d := f.call.ref("self").typ.DType // in which the limits are rounded: 1-eps may be 1
+		if !d.IsFloat() {
+			d = x.Type.DType
+		}
+		lo := roundTo(d, f.call.float("eps"))
+		hi := roundTo(d, 1-lo) // below lo where eps is above 1/2: lo wins then
 		x = f.where(op.LT, x, lo, f.c(x, lo), f.where(op.GT, x, hi, f.c(x, hi), x))
 	}
 	return f.sub(op.Log.Make(f.b, x), op.Log1p.Make(f.b, f.neg(x)))
 }
+
+// roundTo is v in the precision of d.
+func roundTo(d tensor.DType, v float64) float64 { return tensor.Scalar(d, v).Floats()[0] }
 
 // truncate rounds towards zero.
 func truncate(b *ir.Builder, x *ir.Value) *ir.Value {
