@@ -58,6 +58,8 @@ var binaryRules = concatRules(map[string]rule{
 	"xlogy.Tensor":              floatBinary(xlogy),
 	"xlogy.Scalar_Other":        floatBinary(xlogy),
 	"xlogy.Scalar_Self":         floatBinary(xlogy),
+	"gcd":                       value(func(c *call) *ir.Value { return c.divisor(false) }),
+	"lcm":                       value(func(c *call) *ir.Value { return c.divisor(true) }),
 	"ldexp.Tensor":              value(ldexp),
 	"logaddexp2":                floatBinary(logaddexp2),
 	"nextafter":                 promoted(plain(op.NextAfter)),
@@ -431,6 +433,25 @@ func logaddexp(b *ir.Builder, v []*ir.Value) *ir.Value {
 func logaddexp2(b *ir.Builder, v []*ir.Value) *ir.Value {
 	f := fb{b: b}
 	return f.scale(logaddexp(b, []*ir.Value{f.scale(v[0], math.Ln2), f.scale(v[1], math.Ln2)}), 1/math.Ln2)
+}
+
+// divisor is the greatest common divisor, or the least common multiple, by Euclid's algorithm; 92 steps are enough for 64 bits.
+func (c *call) divisor(multiple bool) *ir.Value {
+	x, y := c.operand("self"), c.operand("other")
+	return c.elementwise(resultType(x, y), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+		p, q := op.Abs.Make(b, v[0]), op.Abs.Make(b, v[1])
+		out := c.loop(92, nil, []*ir.Value{p, q}, func(_ *ir.Value, s []*ir.Value) []*ir.Value {
+			done := compare(c.b, op.EQ, s[1], likeF(c.b, s[1], 0))
+			safe := op.Select.Make(c.b, done, likeF(c.b, s[1], 1), s[1])
+			return []*ir.Value{op.Select.Make(c.b, done, s[0], s[1]), op.Select.Make(c.b, done, s[1], op.Rem.Make(c.b, s[0], safe))}
+		})
+		if !multiple {
+			return out[0]
+		}
+		none := compare(b, op.EQ, out[0], likeF(b, out[0], 0))
+		safe := op.Select.Make(b, none, likeF(b, out[0], 1), out[0])
+		return op.Abs.Make(b, op.Mul.Make(b, op.Div.Make(b, v[0], safe), v[1]))
+	}, x, y)
 }
 
 // ldexp is self * 2^other.

@@ -382,14 +382,5 @@ func cdist(c *call) *ir.Value {
 	x = reshape(c.b, x, slices.Insert(slices.Clone(x.Type.Dims), xr-1, 1))
 	y = reshape(c.b, y, slices.Insert(slices.Clone(y.Type.Dims), yr-2, 1))
 	diff := c.elementwise(x.Type.DType, plain(op.Sub), tensorOperand(x), tensorOperand(y))
-	axis := []int64{int64(diff.Type.Rank() - 1)}
-	abs := op.Abs.Make(c.b, diff)
-	switch p {
-	case 2:
-		return op.Sqrt.Make(c.b, reduce(c.b, op.Sum, op.Mul.Make(c.b, diff, diff), axis, false))
-	case 1:
-		return reduce(c.b, op.Sum, abs, axis, false)
-	}
-	c.unsupported("distances of order %v", p)
-	return nil
+	return c.vectorNorm(diff, p, []int64{int64(diff.Type.Rank() - 1)}, false)
 }

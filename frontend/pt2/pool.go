@@ -14,6 +14,7 @@ var poolRules = map[string]rule{
 	"max_pool1d":                    value(func(c *call) *ir.Value { return c.maxPool(1) }),
 	"max_pool2d":                    value(func(c *call) *ir.Value { return c.maxPool(2) }),
 	"max_pool3d":                    value(func(c *call) *ir.Value { return c.maxPool(3) }),
+	"max_pool1d_with_indices":       values(func(c *call) []*ir.Value { return c.maxPoolIndices(1) }),
 	"max_pool2d_with_indices":       values(func(c *call) []*ir.Value { return c.maxPoolIndices(2) }),
 	"max_pool3d_with_indices":       values(func(c *call) []*ir.Value { return c.maxPoolIndices(3) }),
 	"avg_pool1d":                    value(func(c *call) *ir.Value { return c.avgPool(1) }),

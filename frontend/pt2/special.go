@@ -9,18 +9,19 @@ import (
 
 // specialRules are special functions, computed in f32 at least.
 var specialRules = map[string]rule{
-	"lgamma":               formula(lgamma),
-	"special_gammaln":      formula(lgamma),
-	"digamma":              formula(digamma),
-	"special_digamma":      formula(digamma),
-	"special_psi":          formula(digamma),
-	"erfinv":               formula(func(f fb, x *ir.Value) *ir.Value { return op.ErfInv.Make(f.b, x) }),
-	"special_erfinv":       formula(func(f fb, x *ir.Value) *ir.Value { return op.ErfInv.Make(f.b, x) }),
-	"mvlgamma":             formula(mvlgamma),
-	"special_multigammaln": formula(mvlgamma),
-	"polygamma":            formula(polygamma),
-	"special_polygamma":    formula(polygamma),
-	"special_ndtr":         formula(ndtr),
+	"lgamma":                      formula(lgamma),
+	"special_gammaln":             formula(lgamma),
+	"digamma":                     formula(digamma),
+	"special_digamma":             formula(digamma),
+	"special_psi":                 formula(digamma),
+	"erfinv":                      formula(func(f fb, x *ir.Value) *ir.Value { return op.ErfInv.Make(f.b, x) }),
+	"special_erfinv":              formula(func(f fb, x *ir.Value) *ir.Value { return op.ErfInv.Make(f.b, x) }),
+	"mvlgamma":                    formula(mvlgamma),
+	"special_multigammaln":        formula(mvlgamma),
+	"polygamma":                   formula(polygamma),
+	"special_polygamma":           formula(polygamma),
+	"special_spherical_bessel_j0": formula(sphericalBessel),
+	"special_ndtr":                formula(ndtr),
 	"special_ndtri": formula(func(f fb, x *ir.Value) *ir.Value {
 		return f.scale(op.ErfInv.Make(f.b, f.sub(f.scale(x, 2), f.c(x, 1))), math.Sqrt2)
 	}),
@@ -117,6 +118,18 @@ func (f fb) zeta(s float64, x *ir.Value) *ir.Value {
 		y = f.add(y, pow(f.add(x, f.c(x, float64(k))), -s))
 	}
 	return y
+}
+
+// sphericalBessel is sin(x)/x, by its series near 0, and 0 at the infinities.
+func sphericalBessel(f fb, x *ir.Value) *ir.Value {
+	sq := f.mul(x, x)
+	near := f.c(x, 1)
+	for _, n := range []float64{156, 110, 72, 42, 20, 6} { // 1 - x^2/6 (1 - x^2/20 (1 - ...))
+		near = f.sub(f.c(x, 1), f.mul(f.scale(sq, 1/n), near))
+	}
+	a := op.Abs.Make(f.b, x)
+	y := f.where(op.LT, a, 0.5, near, op.Div.Make(f.b, op.Sin.Make(f.b, x), x))
+	return f.where(op.EQ, a, math.Inf(1), f.c(x, 0), y)
 }
 
 // ndtr is the normal distribution function, by erfc in the tails.
