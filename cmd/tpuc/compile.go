@@ -24,7 +24,8 @@ func newCompile() *cobra.Command {
 		Short: "Compile a model into an artifact",
 		Long: `Compile a model into an artifact (.tpuc) that runs without Python and without compiling.
 
-MODEL is an archive that torch.export.save wrote (.pt2, .pt2.gz), or a module in tpuc's textual form (.tpu).
+MODEL is an archive that torch.export.save wrote (.pt2, .pt2.gz), StableHLO text as JAX writes it (.mlir),
+or a module in tpuc's textual form (.tpu).
 No TPU is needed to compile for one. Unless --embed-weights is given the artifact names the model's file and
 reads the weights from there when it is opened: keep both in one folder, or give tpuc run --weights.`,
 		Example: `  tpuc compile model.pt2 -o model.tpuc

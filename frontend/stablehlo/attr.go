@@ -187,7 +187,7 @@ func (s *syntax) dict() dict {
 	return d
 }
 
-// attr reads the value of an attribute that ends before end.
+// attrUntil reads the value of an attribute that ends before end.
 func (s *syntax) attrUntil(end int) *attr { return parseRange(s, attrGrammar(), end) }
 
 func (s *syntax) moduleHead() {

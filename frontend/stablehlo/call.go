@@ -25,9 +25,6 @@ func allRules() map[string]rule {
 	return all
 }
 
-// Known lists the operations that have a rule, sorted.
-func Known() []string { return slices.Sorted(maps.Keys(allRules())) }
-
 // call is one operation while its rule runs.
 type call struct {
 	p     *importer

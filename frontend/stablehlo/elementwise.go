@@ -34,7 +34,7 @@ var elementwiseRules = map[string]rule{
 	"stablehlo.not":                    unary(op.Not),
 	"stablehlo.or":                     applied(op.Or, &op.Or),
 	"stablehlo.power":                  applied(op.Pow, nil),
-	"stablehlo.real":                   real_,
+	"stablehlo.real":                   realPart,
 	"stablehlo.remainder":              realBinary(op.Rem, nil),
 	"stablehlo.round_nearest_even":     unary(op.Round),
 	"stablehlo.rsqrt":                  unary(op.Rsqrt),
@@ -216,8 +216,8 @@ func convert(c *call) []*ir.Value {
 	return one(c.cast(c.args[0], c.out().DType))
 }
 
-// real_ is the real part; of a real number itself.
-func real_(c *call) []*ir.Value {
+// realPart is the real part; of a real number itself.
+func realPart(c *call) []*ir.Value {
 	c.arity(1)
 	if !c.args[0].Type.DType.IsComplex() {
 		return one(c.args[0])

@@ -12,7 +12,7 @@ import (
 // moveRules make, move and join elements without computing on them.
 var moveRules = map[string]rule{
 	"stablehlo.constant":                 constant,
-	"stablehlo.iota":                     iota_,
+	"stablehlo.iota":                     counter,
 	"stablehlo.dynamic_iota":             dynamicIota,
 	"stablehlo.reshape":                  reshape,
 	"stablehlo.dynamic_reshape":          reshape,
@@ -66,7 +66,7 @@ func constant(c *call) []*ir.Value {
 	return one(c.spread(op.Constant.Make(c.b, op.ConstantAttr{Value: x}), t.Dims))
 }
 
-func iota_(c *call) []*ir.Value {
+func counter(c *call) []*ir.Value {
 	c.arity(0)
 	if t := c.out(); t.DType.IsInt() || t.DType.IsFloat() || t.DType.IsComplex() {
 		return one(op.Iota.Make(c.b, op.IotaAttr{Type: t, Axis: c.int("iota_dimension", 0)}))
@@ -77,7 +77,7 @@ func iota_(c *call) []*ir.Value {
 // dynamicIota has a static result by its declared type.
 func dynamicIota(c *call) []*ir.Value {
 	c.args = nil
-	return iota_(c)
+	return counter(c)
 }
 
 // reshape goes to the declared shape; a second operand repeats it.

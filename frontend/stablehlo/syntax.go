@@ -491,34 +491,3 @@ func (s *syntax) operand() operand {
 	t := s.peek()
 	return operand{s.take(tValue, "a value"), t.off}
 }
-
-// unquote takes quotes and escapes off a string.
-func unquote(q string) string {
-	q = strings.TrimSuffix(strings.TrimPrefix(q, `"`), `"`)
-	if !strings.Contains(q, `\`) {
-		return q
-	}
-	var b strings.Builder
-	for i := 0; i < len(q); i++ {
-		if q[i] != '\\' || i+1 >= len(q) {
-			b.WriteByte(q[i])
-			continue
-		}
-		i++
-		if i+1 < len(q) && isHex(q[i]) && isHex(q[i+1]) {
-			v, _ := strconv.ParseUint(q[i:i+2], 16, 8)
-			b.WriteByte(byte(v))
-			i++
-			continue
-		}
-		switch q[i] {
-		case 'n':
-			b.WriteByte('\n')
-		case 't':
-			b.WriteByte('\t')
-		default:
-			b.WriteByte(q[i])
-		}
-	}
-	return b.String()
-}
