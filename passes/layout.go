@@ -18,6 +18,7 @@ var layout = Pass{
 
 var layoutRules = []Rule{
 	rule("dot_transpose", "dot(transpose(x), y) names x's dimensions, where those that stay keep their order.", op.Dot.Op, dotTranspose),
+	rule("dot_broadcast", "dot(x, broadcast(y)) along batch dimensions that y is repeated along is dot(x, y).", op.Dot.Op, dotBroadcast),
 	counted("transpose_dot", "transpose(dot(x, y)) that swaps what is left of x and y is dot(y, x).", op.Transpose.Op, transposeDot),
 	counted("dot_flatten", "reshape(dot(reshape(x), y)) that flattens x's rows and splits them again is reshape(dot(x, y)) or dot(x, y).", op.Reshape.Op, dotFlatten),
 }
@@ -88,6 +89,53 @@ func dotTranspose(b *ir.Builder, n *ir.Node) []*ir.Value {
 		return one(makeDot(b, n, s, args[0], args[1]))
 	}
 	return nil
+}
+
+// dotBroadcast matches a second argument that is the same for all batches, such as a weight that a decomposed linear repeats for bmm, where
+// x's batch dimensions come first anyway: they become free ones.
+func dotBroadcast(b *ir.Builder, n *ir.Node) []*ir.Value {
+	s := sides(n)
+	x, y := n.Args[0], n.Args[1]
+	if len(s[1].batch) == 0 || !slices.IsSorted(slices.Concat(s[0].batch, freeDims(x, s[0]))) {
+		return nil
+	}
+	from, places := y, upTo(0, int64(y.Type.Rank())) // where the dimensions of from stand in y
+	if op.Broadcast.Is(y.Def) {
+		from, places = y.Def.Args[0], op.Broadcast.Attr(y.Def).Dims
+	}
+	var shape, kept []int64       // extents of from's dimensions that no batch dimension is, and their places in what is left of y
+	left := func(d int64) int64 { // the place of y's dimension d without the batch dimensions
+		before := int64(0)
+		for _, batch := range s[1].batch {
+			if batch < d {
+				before++
+			}
+		}
+		return d - before
+	}
+	for i, d := range places {
+		switch {
+		case !slices.Contains(s[1].batch, d):
+			shape, kept = append(shape, from.Type.Dims[i]), append(kept, left(d))
+		case from.Type.Dims[i] != 1:
+			return nil
+		}
+	}
+	var dims []int64
+	for d, extent := range y.Type.Dims {
+		if !slices.Contains(s[1].batch, int64(d)) {
+			dims = append(dims, extent)
+		}
+	}
+	contract := slices.Clone(s[1].contract)
+	for i, d := range contract {
+		contract[i] = left(d)
+	}
+	y = reshapeTo(b, from, shape)
+	if !slices.Equal(shape, dims) {
+		y = op.Broadcast.Make(b, op.BroadcastAttr{Shape: dims, Dims: kept}, y)
+	}
+	return one(makeDot(b, n, [2]dotSide{{nil, s[0].contract}, {nil, contract}}, x, y))
 }
 
 // transposeDot matches a permutation that keeps the batch dimensions and puts what is left of y before what is left of x.

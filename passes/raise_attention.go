@@ -20,9 +20,9 @@ func rope(b *ir.Builder, n *ir.Node, u uses) []*ir.Value {
 			continue
 		}
 		for _, turned := range pairs(p[1].Def) {
-			x, interleaved := rotated(turned[0])
 			for _, straight := range pairs(p[0].Def) {
-				if x != nil && straight[0] == x {
+				x := straight[0]
+				if interleaved, ok := rotated(turned[0], x); ok {
 					cos, sin := unbroadcast(b, straight[1]), unbroadcast(b, turned[1])
 					return one(op.Rope.Make(b, op.RopeAttr{Interleaved: interleaved}, x, cos, sin))
 				}
@@ -32,55 +32,59 @@ func rope(b *ir.Builder, n *ir.Node, u uses) []*ir.Value {
 	return nil
 }
 
-// rotated matches r = concat(-x2, x1) of the halves of x's last dimension, or of its odd and even elements joined pair by pair, and gives x.
-func rotated(r *ir.Value) (x *ir.Value, interleaved bool) {
+// rotated matches r = concat(-x2, x1) of the halves of x's last dimension, or of its odd and even elements joined pair by pair.
+func rotated(r, x *ir.Value) (interleaved, ok bool) {
 	c := r.Def
 	if op.Reshape.Is(c) {
 		c, interleaved = c.Args[0].Def, true
 	}
-	if !op.Concat.Is(c) || len(c.Args) != 2 || op.Concat.Attr(c).Axis != int64(c.Outs[0].Type.Rank()-1) {
-		return nil, false
+	if !x.Type.Equal(r.Type) || !op.Concat.Is(c) || len(c.Args) != 2 || op.Concat.Attr(c).Axis != int64(c.Outs[0].Type.Rank()-1) {
+		return false, false
 	}
 	second, first := c.Args[0], c.Args[1]
 	if last := c.Outs[0].Type.Rank() - 1; interleaved {
 		if last != r.Type.Rank() || c.Outs[0].Type.Dims[last] != 2 || first.Type.Dims[last] != 1 {
-			return nil, false
+			return false, false
 		}
 		second, first = unkeep(second), unkeep(first)
 	}
 	if !op.Neg.Is(second.Def) {
-		return nil, false
+		return false, false
 	}
 	if second = second.Def.Args[0]; interleaved {
 		second = unkeep(second)
 	}
-	if !op.Slice.Is(first.Def) || !op.Slice.Is(second.Def) || first.Def.Args[0] != second.Def.Args[0] {
-		return nil, false
-	}
-	x = first.Def.Args[0]
-	if !x.Type.Equal(r.Type) || !isPart(first.Def, 0, interleaved) || !isPart(second.Def, 1, interleaved) {
-		return nil, false
-	}
-	return x, interleaved
+	return interleaved, isPart(first, x, 0, interleaved) && isPart(second, x, 1, interleaved)
 }
 
-// isPart matches the slice that takes element i of every pair.
-func isPart(n *ir.Node, i int64, interleaved bool) bool {
-	a, dims := op.Slice.Attr(n), n.Args[0].Type.Dims
+// isPart matches the slice v of x that takes element i of every pair. Where x is a slice itself, as in a partial rotation, simplify has made
+// v one of what x is of.
+func isPart(v, x *ir.Value, i int64, interleaved bool) bool {
+	if !op.Slice.Is(v.Def) {
+		return false
+	}
+	a, dims := op.Slice.Attr(v.Def), x.Type.Dims
+	offset := make([]int64, len(dims))
+	if base := v.Def.Args[0]; base != x {
+		if !op.Slice.Is(x.Def) || x.Def.Args[0] != base || slices.ContainsFunc(op.Slice.Attr(x.Def).Stride, func(s int64) bool { return s != 1 }) {
+			return false
+		}
+		offset = op.Slice.Attr(x.Def).Start
+	}
 	last := len(dims) - 1
 	for d := range dims[:last] {
-		if a.Start[d] != 0 || a.Limit[d] != dims[d] || a.Stride[d] != 1 {
+		if a.Start[d] != offset[d] || a.Limit[d] != offset[d]+dims[d] || a.Stride[d] != 1 {
 			return false
 		}
 	}
 	half := dims[last] / 2
-	if n.Outs[0].Type.Dims[last] != half || dims[last]%2 != 0 || half == 0 {
+	if v.Type.Dims[last] != half || dims[last]%2 != 0 || half == 0 {
 		return false
 	}
 	if interleaved {
-		return a.Start[last] == i && (a.Stride[last] == 2 || half == 1)
+		return a.Start[last] == offset[last]+i && (a.Stride[last] == 2 || half == 1)
 	}
-	return a.Start[last] == i*half && a.Stride[last] == 1
+	return a.Start[last] == offset[last]+i*half && a.Stride[last] == 1
 }
 
 // attention matches from the second product backwards, in f32 and f64: below, models round scores and probabilities where the composite does
