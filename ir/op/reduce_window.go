@@ -84,7 +84,8 @@ func lowerReduceWindow(e ir.Emitter, n *ir.Node, a ReduceWindowAttr) []ir.Ref {
 	x, out := e.Value(n.Args[0]), n.Outs[0].Type
 	a = a.fill(x.Type.Rank())
 	acc := out.DType
-	if acc.IsFloat() && acc.Bits() < 32 && (a.Kind == Sum || a.Kind == Prod) {
+	sums := a.Kind == Sum || a.Kind == Prod
+	if acc.IsFloat() && (acc.Bits() < 16 || acc.Bits() < 32 && sums) { // f8e4m3fn has no infinity to start from
 		acc = tensor.F32
 		x = emitConvert(e, x, acc)
 	}
