@@ -104,13 +104,14 @@ func TestJAXOnCPU(t *testing.T) {
 	}
 }
 
-// TestJAXForTPU compiles a sample of every family for one v6e chip, all in one program.
+// TestJAXForTPU compiles a sample of every family for one v6e chip, all in one program. Of all the cases libtpu refuses the gradient of
+// overlapping pooling over the two minor dimensions: its select-and-scatter has no such form.
 func TestJAXForTPU(t *testing.T) {
 	lib := needPlugin(t, plugin.TPU)
 	dir, names := unpackJAX(t)
 	var sample []string
 	for i, name := range names {
-		if (i%9 == 0 || strings.HasPrefix(name, "model_")) && !strings.Contains(name, "f64") && !strings.Contains(name, "philox") {
+		if (i%9 == 0 || strings.HasPrefix(name, "model_")) && name != "reduce_max_pool_overlapping_grad" {
 			sample = append(sample, name)
 		}
 	}
