@@ -13,8 +13,8 @@ import (
 var orderRules = map[string]rule{
 	"cumsum":         value(cumsum),
 	"cumprod":        value(cumprod),
-	"cummax":         values(func(c *call) []*ir.Value { return c.cumExtreme(op.GE) }),
-	"cummin":         values(func(c *call) []*ir.Value { return c.cumExtreme(op.LE) }),
+	"cummax":         values(func(c *call) []*ir.Value { return c.cumExtreme(false) }),
+	"cummin":         values(func(c *call) []*ir.Value { return c.cumExtreme(true) }),
 	"diff":           value(diff),
 	"sort":           values(sort),
 	"sort.stable":    values(sort),
@@ -63,39 +63,21 @@ func cumprod(c *call) *ir.Value {
 	x := c.val("self")
 	axis := c.axis("dim", x.Type.Rank())
 	d := c.summedType(x.Type.DType)
-	x = c.cast(x, wide(d))
+	x = c.cast(x, d)
 	if x.Type.Rank() == 0 {
-		return c.cast(x, d)
+		return x
 	}
-	one := intConst(c.b, x.Type.DType, 1)
-	y := c.scan(axis, []*ir.Value{x}, []*ir.Value{one}, func(e, l []*ir.Value) []*ir.Value {
-		return []*ir.Value{op.Mul.Make(c.b, e[0], l[0])}
-	})
-	return c.cast(y[0], d)
+	return op.CumProd.Make(c.b, op.CumProdAttr{Axis: int64(axis)}, x)
 }
 
-// cumExtreme gives running extremes and their last index; NaN stays once seen.
-func (c *call) cumExtreme(dir op.CompareDir) []*ir.Value {
+// cumExtreme gives running extremes and their last index.
+func (c *call) cumExtreme(smallest bool) []*ir.Value {
 	x := c.val("self")
 	axis := c.axis("dim", x.Type.Rank())
 	if x.Type.Rank() == 0 {
 		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
 	}
-	neutral := lowest(x.Type.DType)
-	if dir == op.LE {
-		neutral = highest(x.Type.DType)
-	}
-	xs := []*ir.Value{x, counting(c.b, tensor.I64, x.Type.Dims, axis)}
-	// Index -1 marks what lies before the start; it never wins.
-	none := []*ir.Value{constant(c.b, x.Type.DType, neutral), intConst(c.b, tensor.I64, -1)}
-	return c.scan(axis, xs, none, func(e, l []*ir.Value) []*ir.Value {
-		later := compare(c.b, dir, l[0], e[0])
-		if x.Type.DType.IsFloat() {
-			later = op.Or.Make(c.b, later, compare(c.b, op.NE, l[0], l[0]))
-		}
-		later = op.Or.Make(c.b, later, compare(c.b, op.LT, e[1], like(c.b, e[1], intScalar(0))))
-		return []*ir.Value{op.Select.Make(c.b, later, l[0], e[0]), op.Select.Make(c.b, later, l[1], e[1])}
-	})
+	return op.CumMax.MakeAll(c.b, op.CumMaxAttr{Axis: int64(axis), Smallest: smallest}, x)
 }
 
 // diff subtracts neighbours n times.

@@ -71,28 +71,45 @@ func (c *call) poolWindow(x *ir.Value, spatial int) window {
 	if x.Type.Rank() < spatial+1 {
 		c.failf("self is %s, wanted %d dimensions and channels", x.Type, spatial)
 	}
-	taps := int64(1)
 	for i := range spatial {
 		if w.kernel[i] < 1 || w.stride[i] < 1 || w.dilation[i] < 1 || w.pad[i] < 0 {
 			c.failf("kernel %v, stride %v, padding %v", w.kernel, w.stride, w.pad)
 		}
-		taps *= min(w.kernel[i], maxTaps+1)
-	}
-	if taps > maxTaps {
-		c.unsupported("windows of %v", w.kernel)
 	}
 	w.out = c.resultType().Dims[x.Type.Rank()-spatial:]
 	return w
 }
 
+// pads are the elements beyond the edges that the windows reach, [low, high] for each dimension of x.
+func (w window) pads(x tensor.Type) [][]int64 {
+	lead := x.Rank() - len(w.kernel)
+	pads := slices.Repeat([][]int64{{0, 0}}, lead)
+	for i := range w.kernel {
+		reach := (w.out[i]-1)*w.stride[i] + (w.kernel[i]-1)*w.dilation[i] + 1
+		pads = append(pads, []int64{w.pad[i], max(reach-x.Dims[lead+i]-w.pad[i], 0)})
+	}
+	return pads
+}
+
+// pool combines the elements under the window at each place.
+func (c *call) pool(kind op.Reducer, x *ir.Value, w window) *ir.Value {
+	lead := slices.Repeat([]int64{1}, x.Type.Rank()-len(w.kernel))
+	return op.ReduceWindow.Make(c.b, op.ReduceWindowAttr{Kind: kind, Window: slices.Concat(lead, w.kernel), Strides: slices.Concat(lead, w.stride),
+		Dilation: slices.Concat(lead, w.dilation), Padding: w.pads(x.Type)}, x)
+}
+
 // taps calls visit with the elements of x under every place of the window; beyond the edges is fill.
 func (c *call) taps(x *ir.Value, w window, fill scalar, visit func(*ir.Value)) {
+	all := int64(1)
+	for _, k := range w.kernel {
+		if all *= min(k, maxTaps+1); all > maxTaps {
+			c.unsupported("windows of %v", w.kernel)
+		}
+	}
 	lead := x.Type.Rank() - len(w.kernel)
 	low, high := make([]int64, x.Type.Rank()), make([]int64, x.Type.Rank())
-	for i := range w.kernel {
-		low[lead+i] = w.pad[i]
-		reach := (w.out[i]-1)*w.stride[i] + (w.kernel[i]-1)*w.dilation[i] + 1
-		high[lead+i] = max(reach-x.Type.Dims[lead+i]-w.pad[i], 0)
+	for d, p := range w.pads(x.Type) {
+		low[d], high[d] = p[0], p[1]
 	}
 	if slices.Max(low) > 0 || slices.Max(high) > 0 {
 		x = op.Pad.Make(c.b, op.PadAttr{Low: low, High: high, Interior: make([]int64, len(low))}, x, constant(c.b, x.Type.DType, fill))
@@ -114,16 +131,7 @@ func (c *call) taps(x *ir.Value, w window, fill scalar, visit func(*ir.Value)) {
 // maxPool is the maximum over the window at each place; beyond the edges is the lowest value.
 func (c *call) maxPool(spatial int) *ir.Value {
 	x := c.val("self")
-	w := c.poolWindow(x, spatial)
-	var y *ir.Value
-	c.taps(x, w, lowest(x.Type.DType), func(v *ir.Value) {
-		if y == nil {
-			y = v
-			return
-		}
-		y = op.Maximum.Make(c.b, y, v)
-	})
-	return y
+	return c.pool(op.Max, x, c.poolWindow(x, spatial))
 }
 
 // maxPoolIndices also gives the place of each maximum in the flattened last dimensions.
@@ -159,18 +167,7 @@ func (c *call) avgPool(spatial int) *ir.Value {
 	d := x.Type.DType
 	w := c.poolWindow(x, spatial)
 	x = c.cast(x, wide(d))
-	total := func(v *ir.Value) *ir.Value {
-		var y *ir.Value
-		c.taps(v, w, intScalar(0), func(t *ir.Value) {
-			if y == nil {
-				y = t
-				return
-			}
-			y = op.Add.Make(c.b, y, t)
-		})
-		return y
-	}
-	y := total(x)
+	y := c.pool(op.Sum, x, w)
 	switch {
 	case c.schema.param("divisor_override") != nil && c.has("divisor_override"):
 		y = op.Div.Make(c.b, y, likeF(c.b, y, c.float("divisor_override")))
