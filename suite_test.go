@@ -133,9 +133,9 @@ func TestOutcomes(t *testing.T) {
 		"garbage/model.pt2": "PK\x03\x04 no", "garbage/inputs.safetensors": "=models/mlp/inputs.safetensors", "garbage/outputs.safetensors": "=models/mlp/outputs.safetensors",
 		"inputs/model.pt2": "=models/mlp/model.pt2", "inputs/inputs.safetensors": "no", "inputs/outputs.safetensors": "=models/mlp/outputs.safetensors",
 		"other/model.pt2": "=models/mlp/model.pt2", "other/inputs.safetensors": "=models/qwen3_decode/inputs.safetensors", "other/outputs.safetensors": "=models/mlp/outputs.safetensors",
-		"refused/model.pt2.gz": "=cases/E1/model.pt2.gz", "refused/inputs.safetensors": "=cases/E1/inputs.safetensors", "refused/outputs.safetensors": "=cases/E1/outputs.safetensors",
-		"expected/model.pt2.gz": "=cases/E1/model.pt2.gz", "expected/case.json": `{"expect": "refused: aten.lgamma"}`,
-		"unnamed/model.pt2.gz": "=cases/E1/model.pt2.gz", "unnamed/case.json": `{"expect": "refused: aten.exp"}`,
+		"refused/model.pt2.gz": "=custom/mixed/model.pt2.gz", "refused/inputs.safetensors": "=custom/mixed/inputs.safetensors", "refused/outputs.safetensors": "=custom/mixed/outputs.safetensors",
+		"expected/model.pt2.gz": "=custom/mixed/model.pt2.gz", "expected/case.json": `{"expect": "refused: mylib.roll"}`,
+		"unnamed/model.pt2.gz": "=custom/mixed/model.pt2.gz", "unnamed/case.json": `{"expect": "refused: aten.exp"}`,
 		"taken/model.pt2": "=models/mlp/model.pt2", "taken/case.json": `{"expect": "refused: aten.linear"}`,
 		"none/model.pt2": "=models/mlp/model.pt2",
 		"wide/model.pt2": "=models/mlp/model.pt2", "wide/inputs.safetensors": "=models/mlp/inputs.safetensors", "wide/outputs.safetensors": "=models/mlp/outputs.safetensors",
@@ -151,7 +151,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"good": `^ok: $`, "wrong": `^differs: 2 of 2 differ: output_0 add not in `, "garbage": `^refused: .`, "inputs": `^failed: .`, "other": `^failed: .`,
-		"refused": `^refused: operator torch\.ops\.aten\.\w+\.default is not supported; operator `, "expected": `^ok: operator `, "unnamed": `^failed: .`,
+		"refused": `^refused: operator torch\.ops\.mylib\.\w+\.default is not supported; operator `, "expected": `^ok: operator `, "unnamed": `^failed: .`,
 		"taken": `^failed: it was not refused, wanted a refusal that names "aten.linear"$`, "none": `^failed: there are no inputs`,
 		"wide": `^differs: 1 of 1 differ: output_0 add worst \[.*\]: got .*, wanted .*; max abs diff .* \(limit .*\)`,
 	} {
@@ -174,7 +174,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	require.Equal(t, 9, strings.Count(table.String(), "\n"), table.String())
 	require.NoError(t, r.WriteGroups(&table))
-	require.Regexp(t, `(?m)^refused, 1: operator torch\.ops\.aten\.lgamma\.default is not supported \(.*refused/raw\)$`, table.String())
+	require.Regexp(t, `(?m)^refused, 1: operator torch\.ops\.mylib\.gate\.default is not supported \(.*refused/raw\)$`, table.String())
 
 	var junit bytes.Buffer
 	require.NoError(t, r.WriteJUnit(&junit))

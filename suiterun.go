@@ -154,7 +154,12 @@ func runCase(parent context.Context, c Case, o SuiteOptions) *CaseOutcome {
 			out.fail(StatusFailed, "did not end")
 		}
 	}
-	if out.Status != StatusOK && out.Status != StatusDiffers && errors.Is(ctx.Err(), context.DeadlineExceeded) && parent.Err() == nil {
+	switch {
+	case out.Status == StatusOK || out.Status == StatusDiffers:
+	case parent.Err() != nil && out.Status == StatusBug:
+	case parent.Err() != nil: // whatever it failed with says nothing about the model
+		out.fail(StatusFailed, "interrupted: "+context.Cause(parent).Error())
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		out.fail(StatusFailed, fmt.Sprintf("timed out: it took more than %s", o.Timeout))
 	}
 	return out
