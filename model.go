@@ -19,7 +19,7 @@ import (
 // Model is a model with fixed shapes, ready for the passes. Close it after the last use of its module.
 type Model struct {
 	Name    string // base name without extensions
-	Kind    string // "pt2" or "text"
+	Kind    string // "pt2", "text" or "stablehlo"
 	Torch   string // version of torch that captured it; may be empty
 	Module  *ir.Module
 	Inputs  []Port
@@ -49,11 +49,15 @@ type Shapes struct {
 // maxText bounds a module in textual form.
 const maxText = 256 << 20
 
-// Load opens the model at path: a torch.export archive (.pt2, .pt2.gz) or a module in textual form (.tpu).
+// Load opens the model at path: a torch.export archive (.pt2, .pt2.gz), a module in textual form (.tpu), or StableHLO text (.mlir, .stablehlo, or
+// by its first bytes).
 func Load(ctx context.Context, path string, shapes Shapes) (*Model, error) {
 	m := &Model{Name: ModelName(path)}
 	if strings.HasSuffix(path, ".tpu") {
 		return m, m.loadText(path, shapes)
+	}
+	if isStableHLO(path) {
+		return m, m.loadStableHLO(path, shapes)
 	}
 	if isArtifact(path) {
 		return nil, fmt.Errorf("%s is an artifact, which is compiled already, wanted a model", path)
