@@ -122,7 +122,7 @@ func TestFindCases(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, same, 4)
 	_, err = tpuc.FindCases([]string{filepath.Join(dir, "empty", "readme.txt")})
-	require.ErrorContains(t, err, "wanted an archive")
+	require.ErrorContains(t, err, "wanted a model")
 }
 
 // TestOutcomes runs good and bad cases together: none ends the run, and each has its own outcome.

@@ -34,6 +34,26 @@ func (r *caseRun) sameUpToTies(ctx context.Context, i, k int, got, want *tensor.
 
 // sorted evaluates the calls up to call i as far as the operand of the sort or topk whose indices output k is. It is nil where that is something else.
 func (r *caseRun) sorted(ctx context.Context, i, k int) (x *tensor.Tensor, axis int64, err error) {
+	out, err := r.evaluateCalls(ctx, i, func(m *ir.Module) bool {
+		if k >= len(m.Func.Results) {
+			return false
+		}
+		operand, a := sortedBy(m.Func.Results[k])
+		if operand == nil {
+			return false
+		}
+		m.Func.Results, axis = []*ir.Value{operand}, a
+		return true
+	})
+	if err != nil || out == nil {
+		return nil, 0, err
+	}
+	return out[0], axis, nil
+}
+
+// evaluateCalls evaluates the calls up to call i, of a module that prepare may change, and gives what the last one does; nothing where prepare
+// says no.
+func (r *caseRun) evaluateCalls(ctx context.Context, i int, prepare func(*ir.Module) bool) (out []*tensor.Tensor, err error) {
 	paths := r.Calls[i : i+1]
 	if r.Stateful {
 		paths = r.Calls[:i+1]
@@ -42,40 +62,35 @@ func (r *caseRun) sorted(ctx context.Context, i, k int) (x *tensor.Tensor, axis 
 	for _, p := range paths {
 		inputs, err := openTensors(p.Inputs)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		defer inputs.source.Close()
 		if e == nil {
 			m, err := Load(ctx, r.Model, Shapes{Inputs: inputs.shapes, Custom: r.o.Custom})
 			if err != nil {
-				return nil, 0, err
+				return nil, err
 			}
 			defer m.Close()
-			results := m.Module.Func.Results
-			if k >= len(results) {
-				return nil, 0, nil
+			if !prepare(m.Module) {
+				return nil, nil
 			}
-			operand, a := sortedBy(results[k])
-			if operand == nil {
-				return nil, 0, nil
-			}
-			m.Module.Func.Results, axis = []*ir.Value{operand}, a
 			if e, err = NewEvaluator(m, ""); err != nil {
-				return nil, 0, err
+				return nil, err
 			}
 		}
 		in, _ := e.Ports()
 		args, err := inputs.arrange(inputs.numbering(in, "input"))
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		out, err := e.Call(ctx, args)
-		if err != nil {
-			return nil, 0, err
+		if out, err = e.Call(ctx, args); err != nil {
+			return nil, err
 		}
-		x = &tensor.Tensor{Type: out[0].Type, Data: slices.Clone(out[0].Data)} // which may be that of the file, an input
 	}
-	return x, axis, nil
+	for i, x := range out {
+		out[i] = &tensor.Tensor{Type: x.Type, Data: slices.Clone(x.Data)} // which may be that of a file
+	}
+	return out, nil
 }
 
 // sortedBy is the operand and the axis of the sort or topk whose indices v is, or nil.

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 inf, nan = float("inf"), float("nan")
 bf16, f16, f32, f64, i32, i64, u8, bool_ = (torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool)
@@ -46,6 +47,8 @@ def many(uses, inputs, **options):
     for name, f in uses:
         try:
             f(*[x.clone() for x in inputs])
+            with FakeTensorMode(allow_non_fake_inputs=True) as fake:  # as an export runs it
+                f(*[fake.from_tensor(x) for x in inputs])
             fns.append(f)
         except Exception as e:
             print(f"  torch refuses {name}: {str(e).splitlines()[0][:100]}")
@@ -162,7 +165,7 @@ def case_T10_nonfinite():
     clean = torch.tensor([[1.0, -inf, 2.0, 0.0], [inf, -2.0, -1.0, 3.0], [-inf, -inf, -inf, -inf], [inf, -inf, 5.0, 4.0]])
     one = {
         "max": lambda x: x.max(1), "min": lambda x: x.min(1), "amax": lambda x: x.amax(1), "amin": lambda x: x.amin(0), "max_all": torch.max, "argmax": lambda x: x.argmax(1), "argmin": lambda x: x.argmin(1), "aminmax": torch.aminmax,
-        "sort": lambda x: x.sort(1, stable=True), "sort_down": lambda x: x.sort(1, descending=True, stable=True), "topk": lambda x: x.topk(2, 1)[0], "topk_small": lambda x: x.topk(2, 1, largest=False)[0],
+        "sort": lambda x: x.sort(dim=1, stable=True), "sort_down": lambda x: x.sort(dim=1, descending=True, stable=True), "topk": lambda x: x.topk(2, 1)[0], "topk_small": lambda x: x.topk(2, 1, largest=False)[0],
         "cummax": lambda x: x.cummax(1), "cummin": lambda x: x.cummin(1), "cumsum": lambda x: x.cumsum(1), "cumprod": lambda x: x.cumprod(1), "logcumsumexp": lambda x: x.logcumsumexp(1), "sum": lambda x: x.sum(1), "prod": lambda x: x.prod(1), "mean": lambda x: x.mean(1),
         "nansum": lambda x: x.nansum(1), "nanmean": lambda x: x.nanmean(1), "var": lambda x: x.var(1), "norm": lambda x: x.norm(dim=1), "norm_inf": lambda x: x.norm(inf, dim=1), "logsumexp": lambda x: x.logsumexp(1),
         "softmax": lambda x: x.softmax(1), "log_softmax": lambda x: x.log_softmax(1), "softmin": lambda x: F.softmin(x, 1), "isnan": torch.isnan, "isinf": torch.isinf, "isfinite": torch.isfinite, "isposinf": torch.isposinf, "nan_to_num": torch.nan_to_num,
