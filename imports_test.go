@@ -56,6 +56,7 @@ var mayImport = map[string]string{
 	"internal/reduce":     "ir ir/text",
 	"internal/golden":     "ir ir/eval ir/tensor", // for tests
 	"internal/seeds":      "",                     // for tests
+	"internal/tieorder":   "ir ir/op ir/tensor",
 }
 
 // runtimeMayReach are the packages outside tpu/ that a server links with tpu/runtime: no pass, no lowering, and of the front ends the

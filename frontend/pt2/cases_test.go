@@ -18,6 +18,7 @@ import (
 	"tpuc/frontend/pt2"
 	"tpuc/frontend/weights"
 	"tpuc/internal/compare"
+	"tpuc/internal/tieorder"
 	"tpuc/ir"
 	"tpuc/ir/eval"
 	"tpuc/ir/tensor"
@@ -107,6 +108,7 @@ func (r *run) do(t *testing.T) error {
 				return err
 			}
 			require.NoError(t, ir.Verify(r.module.Module))
+			tieorder.Torch(r.module.Module) // some models depend on which of equal scores topk keeps
 		}
 		got, err := eval.Run(r.module.Module, inputs, eval.Options{Weights: func(w *ir.Weight) (*tensor.Tensor, error) {
 			if x, ok := r.state[w.Sym]; ok {
