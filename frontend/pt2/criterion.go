@@ -14,7 +14,7 @@ var criterionRules = map[string]rule{
 	"poisson_nll_loss":      value(poissonLoss),
 	"margin_ranking_loss": value(func(c *call) *ir.Value { // max(0, margin - target (x1 - x2))
 		x, y, t := tensorOperand(c.val("input1")), tensorOperand(c.val("input2")), tensorOperand(c.val("target"))
-		return c.reduced(c.elementwise(resultType(x, y, t), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+		return c.reduced(c.elementwise(floatResult(resultType(x, y, t)), func(b *ir.Builder, v []*ir.Value) *ir.Value {
 			f := fb{b, c}
 			l := f.neg(f.mul(v[2], f.sub(v[0], v[1])))
 			return op.Maximum.Make(b, f.add(l, like(b, l, c.scalar("margin"))), f.c(l, 0))
@@ -22,7 +22,7 @@ var criterionRules = map[string]rule{
 	}),
 	"hinge_embedding_loss": value(func(c *call) *ir.Value { // x where target is 1, max(0, margin - x) where it is -1
 		x, t := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
-		return c.reduced(c.elementwise(resultType(x, t), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+		return c.reduced(c.elementwise(floatResult(resultType(x, t)), func(b *ir.Builder, v []*ir.Value) *ir.Value {
 			f := fb{b, c}
 			zero := f.c(v[0], 0)
 			far := op.Maximum.Make(b, f.sub(like(b, v[0], c.scalar("margin")), v[0]), zero)
