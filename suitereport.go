@@ -178,6 +178,20 @@ func (r *SuiteReport) Err() error {
 	return &SuiteError{bad, len(r.Cases)}
 }
 
+// Merge takes over the cases of a later report for the same target, in place of its own of the same names.
+func (r *SuiteReport) Merge(later *SuiteReport) {
+	for _, c := range later.Cases {
+		i := slices.IndexFunc(r.Cases, func(d *CaseOutcome) bool { return d.ID() == c.ID() })
+		if i < 0 {
+			r.Cases = append(r.Cases, c)
+		} else {
+			r.Cases[i] = c
+		}
+	}
+	r.Wall, r.Plugin, r.Groups = r.Wall+later.Wall, later.Plugin, nil
+	r.count()
+}
+
 // count fills in counts and groups.
 func (r *SuiteReport) count() {
 	r.Counts = make(map[Status]int)

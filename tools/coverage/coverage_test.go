@@ -35,6 +35,22 @@ func TestSectionsAreReplacedAlone(t *testing.T) {
 	require.Equal(t, third, page(third, nil))
 }
 
+// A later report replaces the cases that it has.
+func TestMerge(t *testing.T) {
+	report := func(s tpuc.Status, names ...string) *tpuc.SuiteReport {
+		r := &tpuc.SuiteReport{Target: "cpu"}
+		for _, n := range names {
+			r.Cases = append(r.Cases, &tpuc.CaseOutcome{Case: tpuc.Case{Name: n, Variant: "raw"}, Status: s, Reasons: []string{"because"}})
+		}
+		return r
+	}
+	r := report(tpuc.StatusRefused, "a", "b")
+	r.Merge(report(tpuc.StatusOK, "b", "c"))
+	require.Len(t, r.Cases, 3)
+	require.Equal(t, map[tpuc.Status]int{tpuc.StatusRefused: 1, tpuc.StatusOK: 2}, r.Counts)
+	require.Equal(t, []tpuc.ReasonGroup{{Status: tpuc.StatusRefused, Reason: "because", Cases: []string{"a/raw"}}}, r.Groups)
+}
+
 func TestJudge(t *testing.T) {
 	r := &tpuc.SuiteReport{}
 	for range 97 {
@@ -43,8 +59,8 @@ func TestJudge(t *testing.T) {
 	for range 3 {
 		r.Cases = append(r.Cases, &tpuc.CaseOutcome{Status: tpuc.StatusRefused})
 	}
-	require.NoError(t, judge("r", r, 97))
-	require.ErrorContains(t, judge("r", r, 98), "97.0 % of 100 cases")
+	require.NoError(t, judge(r, 97))
+	require.ErrorContains(t, judge(r, 98), "97.0 % of 100 cases")
 	r.Cases[0].Status = tpuc.StatusDiffers
-	require.ErrorContains(t, judge("r", r, 50), "1 cases differ")
+	require.ErrorContains(t, judge(r, 50), "1 cases differ")
 }

@@ -3,7 +3,7 @@
 //
 // usage: go run ./tools/coverage [-o docs/coverage.md] [-least PERCENT] [REPORT.json ...]
 //
-// With -least it fails where a case differs, fails or is a bug, and where fewer than PERCENT of any report's cases are ok or compiled.
+// Of several reports for one target the later ones replace the cases that they have. With -least it fails where a case differs, fails or is a bug, and where fewer than PERCENT of any report's cases are ok or compiled.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"tpuc"
 	"tpuc/internal/atomicfile"
@@ -39,6 +40,10 @@ func run(file string, least float64, paths []string) error {
 		if err := json.Unmarshal(data, r); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
+		if i := slices.IndexFunc(reports, func(o *tpuc.SuiteReport) bool { return o.Target == r.Target }); i >= 0 {
+			reports[i].Merge(r)
+			continue
+		}
 		reports = append(reports, r)
 	}
 	if file != "" {
@@ -47,9 +52,9 @@ func run(file string, least float64, paths []string) error {
 		}
 	}
 	var errs []error
-	for i, r := range reports {
+	for _, r := range reports {
 		if least > 0 {
-			errs = append(errs, judge(paths[i], r, least))
+			errs = append(errs, judge(r, least))
 		}
 	}
 	return errors.Join(errs...)
@@ -69,7 +74,7 @@ func update(file string, reports []*tpuc.SuiteReport) error {
 }
 
 // judge is an error where a report is not good enough.
-func judge(path string, r *tpuc.SuiteReport, least float64) error {
+func judge(r *tpuc.SuiteReport, least float64) error {
 	good, bad := 0, 0
 	for _, c := range r.Cases {
 		switch {
@@ -81,9 +86,9 @@ func judge(path string, r *tpuc.SuiteReport, least float64) error {
 	}
 	switch share := 100 * float64(good) / float64(max(len(r.Cases), 1)); {
 	case bad > 0:
-		return fmt.Errorf("%s: %d cases differ, fail or are bugs, wanted none", path, bad)
+		return fmt.Errorf("on %s %d cases differ, fail or are bugs, wanted none", r.Target, bad)
 	case share < least:
-		return fmt.Errorf("%s: %.1f %% of %d cases are ok or compiled, wanted %.1f %%", path, share, len(r.Cases), least)
+		return fmt.Errorf("on %s %.1f %% of %d cases are ok or compiled, wanted %.1f %%", r.Target, share, len(r.Cases), least)
 	}
 	return nil
 }
