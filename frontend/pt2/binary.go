@@ -225,6 +225,9 @@ func pow(c *call) *ir.Value {
 			return v
 		}
 	}
+	if d == tensor.Bool { // as exports record it
+		d = tensor.I64
+	}
 	return c.elementwise(d, plain(op.Pow), x, y)
 }
 
@@ -337,7 +340,7 @@ func skipNaN(p op.Plain) fn {
 // lerp is start + weight (end - start), computed from the nearer end.
 func lerp(c *call) *ir.Value {
 	x, y, w := c.operand("self"), c.operand("end"), c.operand("weight")
-	d := x.x.Type.DType
+	d := resultType(x, y, w)
 	work := wide(d)
 	dims := c.broadcastDims(x, y, w)
 	a, e, t := c.materialize(x, work, dims), c.materialize(y, work, dims), c.materialize(w, work, dims)

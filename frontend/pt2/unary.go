@@ -154,7 +154,11 @@ func signOf(b *ir.Builder, x *ir.Value) *ir.Value {
 	if x.Type.DType == tensor.Bool {
 		return x
 	}
-	return op.Sign.Make(b, x)
+	y := op.Sign.Make(b, x)
+	if x.Type.DType.IsFloat() { // torch subtracts two comparisons, so NaN gives 0
+		y = op.Select.Make(b, compare(b, op.EQ, x, x), y, likeF(b, x, 0))
+	}
+	return y
 }
 
 // sgn is x/|x| of complex numbers, 0 at 0.
