@@ -161,9 +161,12 @@ func (r *CheckReport) rest(ctx context.Context, m *ir.Module, o CheckOptions) er
 
 // refusedByTPU says why libtpu does not take a node that every other plugin takes.
 func refusedByTPU(n *ir.Node) (why, do string) {
-	switch d := n.Outs[0].Type.DType; {
-	case op.Dot.Is(n) && (d == tensor.I64 || d == tensor.U64):
-		return fmt.Sprintf("a matrix product in %s: libtpu has none of 64-bit integers", d), "multiply in int32, or in float32 where all values are below 2^24"
+	if op.FFT.Is(n) {
+		for _, d := range []tensor.DType{n.Args[0].Type.DType, n.Outs[0].Type.DType} {
+			if d == tensor.C128 {
+				return fmt.Sprintf("a Fourier transform in %s: libtpu has none of 64-bit floats", d), "transform in complex64"
+			}
+		}
 	}
 	return "", ""
 }

@@ -71,7 +71,7 @@ func TestCheckDimensions(t *testing.T) {
 // What libtpu alone refuses is a problem of that target.
 func TestCheckTarget(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "m.tpu")
-	const src = "func @main(%x: i64[2,2]) {\n  %0 = dot %x, %x {contract=[[1],[0]], out=i64} : i64[2,2]\n  return %0\n}\n"
+	const src = "func @main(%x: c128[7]) {\n  %0 = fft %x {kind=fft, length=[7]} : c128[7]\n  return %0\n}\n"
 	require.NoError(t, os.WriteFile(file, []byte(src), 0o600))
 	r, err := tpuc.CheckModel(t.Context(), file, tpuc.CheckOptions{})
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestCheckTarget(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.Problems, 1)
 	require.Equal(t, "check/target", r.Problems[0].Code)
-	require.Contains(t, r.Problems[0].Message, "i64")
+	require.Contains(t, r.Problems[0].Message, "c128")
 	require.NotEmpty(t, r.Problems[0].Do)
 
 	_, err = tpuc.CheckModel(t.Context(), filepath.Join(t.TempDir(), "none.pt2"), tpuc.CheckOptions{})
