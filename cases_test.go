@@ -70,7 +70,7 @@ func TestCasesForTPU(t *testing.T) {
 	needPlugin(t, plugin.TPU)
 	target, err := chip.Parse("v6e:1x1")
 	require.NoError(t, err)
-	twice := []string{"mlp", "mlp_dynamic", "llama_prefill", "llama_prefill_dynamic", "qwen3_decode", "bert", "vit", "autoencoderkl_decoder", "qwen3_moe_prefill_batched_mm"}
+	twice := []string{"mlp", "mlp_dynamic", "llama_prefill", "llama_prefill_dynamic", "qwen3_decode", "bert", "vit", "autoencoderkl_decoder", "qwen3_moe_prefill_batched_mm", "gemma2__static_decode"}
 	for _, c := range firstCases(t) {
 		if !slices.Contains(twice, filepath.Base(c.Name)) {
 			continue
