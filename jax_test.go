@@ -170,39 +170,9 @@ func loadTensor(t *testing.T, file, name string) *tensor.Tensor {
 
 // call compiles p in this process, runs it on inputs and its own constants, and gives the user's outputs.
 func call(t *testing.T, client *pjrt.Client, p *lower.Program, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
-	exe, err := client.Compile(p.Text, pjrt.CompileOptions{PropagateNaN: true})
+	results, err := runProgram(t, client, p, func(a lower.Arg) *tensor.Tensor { return inputs[a.Param] })
 	if err != nil {
 		return nil, err
-	}
-	defer exe.Close()
-	var args []*pjrt.Buffer
-	for _, a := range p.Args {
-		x := a.Value
-		if x == nil {
-			x = inputs[a.Param]
-		}
-		kind, err := pjrt.ParseBufferType(a.Type.DType.MLIR())
-		if err != nil {
-			return nil, err
-		}
-		b, err := client.BufferFromHost(pjrt.HostBuffer{Type: kind, Dims: x.Dims, Data: x.Data, Semantics: pjrt.ImmutableOnlyDuringCall})
-		if err != nil {
-			return nil, err
-		}
-		defer b.Close()
-		args = append(args, b)
-	}
-	buffers, err := exe.Execute(t.Context(), args, pjrt.ExecuteOptions{})
-	if err != nil {
-		return nil, err
-	}
-	results := make([]*tensor.Tensor, len(buffers))
-	for i, b := range buffers {
-		defer b.Close()
-		results[i] = tensor.Zeros(p.Results[i])
-		if err := b.ToHost(t.Context(), results[i].Data); err != nil {
-			return nil, err
-		}
 	}
 	var out []*tensor.Tensor
 	for _, r := range p.Outputs {

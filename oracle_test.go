@@ -68,6 +68,27 @@ func TestLoweringMatchesEvaluator(t *testing.T) {
 
 // execute compiles p in this process and runs it on golden.Random's inputs and weights.
 func execute(t *testing.T, client *pjrt.Client, m *ir.Module, p *lower.Program, seed uint64) (*eval.Result, error) {
+	results, err := runProgram(t, client, p, func(a lower.Arg) *tensor.Tensor {
+		if a.Kind == lower.Input {
+			return golden.Random(a.Type, seed, strconv.Itoa(a.Param))
+		}
+		return golden.Random(a.Type, seed, "@"+a.Weight.Sym)
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &eval.Result{}
+	for _, r := range p.Outputs {
+		out.Outputs = append(out.Outputs, results[r])
+	}
+	for _, u := range p.Updates {
+		out.Updates = append(out.Updates, results[u.Result])
+	}
+	return out, nil
+}
+
+// runProgram compiles p in this process and runs it on its own constants and on what value gives for the other arguments.
+func runProgram(t *testing.T, client *pjrt.Client, p *lower.Program, value func(lower.Arg) *tensor.Tensor) ([]*tensor.Tensor, error) {
 	exe, err := client.Compile(p.Text, pjrt.CompileOptions{PropagateNaN: true})
 	if err != nil {
 		return nil, err
@@ -76,12 +97,8 @@ func execute(t *testing.T, client *pjrt.Client, m *ir.Module, p *lower.Program, 
 	var args []*pjrt.Buffer
 	for _, a := range p.Args {
 		x := a.Value
-		switch {
-		case x != nil:
-		case a.Kind == lower.Input:
-			x = golden.Random(a.Type, seed, strconv.Itoa(a.Param))
-		default:
-			x = golden.Random(a.Type, seed, "@"+a.Weight.Sym)
+		if x == nil {
+			x = value(a)
 		}
 		kind, err := pjrt.ParseBufferType(a.Type.DType.MLIR())
 		if err != nil {
@@ -98,23 +115,15 @@ func execute(t *testing.T, client *pjrt.Client, m *ir.Module, p *lower.Program, 
 	if err != nil {
 		return nil, err
 	}
-	var results []*tensor.Tensor
+	results := make([]*tensor.Tensor, len(buffers))
 	for i, b := range buffers {
 		defer b.Close()
-		x := tensor.Zeros(p.Results[i])
-		if err := b.ToHost(t.Context(), x.Data); err != nil {
+		results[i] = tensor.Zeros(p.Results[i])
+		if err := b.ToHost(t.Context(), results[i].Data); err != nil {
 			return nil, err
 		}
-		results = append(results, x)
 	}
-	out := &eval.Result{}
-	for _, r := range p.Outputs {
-		out.Outputs = append(out.Outputs, results[r])
-	}
-	for _, u := range p.Updates {
-		out.Updates = append(out.Updates, results[u.Result])
-	}
-	return out, nil
+	return results, nil
 }
 
 // TestEveryOperatorCompilesForTPU compiles the operators' cases for a TPU, all in one program.
