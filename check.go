@@ -139,7 +139,7 @@ func (r *CheckReport) imported(ctx context.Context, p *pt2.Program, o CheckOptio
 
 // rest runs the passes and the lowering, and looks for what the target's plugin is known to refuse.
 func (r *CheckReport) rest(ctx context.Context, m *ir.Module, o CheckOptions) error {
-	if _, err := passes.Run(ctx, m, passes.Options{CrashDir: "."}); err != nil {
+	if _, err := passes.Run(ctx, m, passes.Options{Target: o.Target, CrashDir: "."}); err != nil {
 		return r.take(err)
 	}
 	if _, err := lower.Lower(m); err != nil {

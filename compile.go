@@ -130,7 +130,9 @@ func (c *compilation) load(ctx context.Context) error {
 }
 
 func (c *compilation) simplify(ctx context.Context) error {
-	r, err := passes.Run(ctx, c.model.Module, passes.Options{DumpDir: c.o.DumpDir, CrashDir: crashDir(c.o.CrashDir), Verify: c.o.Verify})
+	r, err := passes.Run(ctx, c.model.Module, passes.Options{
+		Target: c.o.Target, DumpDir: c.o.DumpDir, CrashDir: crashDir(c.o.CrashDir), Verify: c.o.Verify,
+	})
 	if err != nil {
 		return err
 	}

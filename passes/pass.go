@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tpuc/ir"
+	"tpuc/tpu/chip"
 )
 
 // Pass is one transformation. Its name is also its file's name and the folder of its goldens under testdata/pass.
@@ -77,8 +78,9 @@ func Lookup(name string) (Pass, error) {
 // Context is what a running pass gets beside the module.
 type Context struct {
 	context.Context
-	hits map[string]int
-	node *ir.Node
+	target chip.Target
+	hits   map[string]int
+	node   *ir.Node
 }
 
 // Hit counts one application of a named rule, for the report.

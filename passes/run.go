@@ -17,15 +17,17 @@ import (
 	"tpuc/ir"
 	"tpuc/ir/diag"
 	"tpuc/ir/text"
+	"tpuc/tpu/chip"
 )
 
 // Options steer Run.
 type Options struct {
-	Passes   []string // names in the order to run; nil: List
-	Verify   bool     // check the module before the first and after every pass
-	DumpDir  string   // where the text after every pass goes, as 00-import.tpu, 01-simplify.tpu, ...; empty: nowhere
-	CrashDir string   // where the reproducer of a crash goes; empty: nowhere
-	Shuffle  uint64   // not 0: seed of another valid order, for tests
+	Target   chip.Target // what the program is compiled for; guard alone asks
+	Passes   []string    // names in the order to run; nil: List
+	Verify   bool        // check the module before the first and after every pass
+	DumpDir  string      // where the text after every pass goes, as 00-import.tpu, 01-simplify.tpu, ...; empty: nowhere
+	CrashDir string      // where the reproducer of a crash goes; empty: nowhere
+	Shuffle  uint64      // not 0: seed of another valid order, for tests
 }
 
 // Report says what Run did. Only Times differs between two runs on one module.
@@ -81,7 +83,7 @@ func run(ctx context.Context, m *ir.Module, list []Pass, opt Options) (*Report, 
 			return r, context.Cause(ctx)
 		}
 		start := time.Now()
-		c := &Context{Context: ctx, hits: make(map[string]int)}
+		c := &Context{Context: ctx, target: opt.Target, hits: make(map[string]int)}
 		stage = max(stage, p.Leaves)
 		err := runOne(c, p, m)
 		if err == nil && opt.Verify {
@@ -90,7 +92,7 @@ func run(ctx context.Context, m *ir.Module, list []Pass, opt Options) (*Report, 
 		if err != nil {
 			var bug *diag.Bug
 			if errors.As(err, &bug) && before != nil {
-				reproduce(ctx, before, list[:i], opt.CrashDir, bug)
+				reproduce(ctx, before, list[:i], opt, bug)
 			}
 			return r, err
 		}
@@ -188,14 +190,14 @@ func (c *Context) stats(p Pass, m *ir.Module) Stats {
 
 // reproduce runs the passes that went well once more on the module of the start, which gives the input of the one that crashed, and
 // writes it. A failure to do so is left out of the bug's report: the crash itself matters more.
-func reproduce(ctx context.Context, m *ir.Module, done []Pass, dir string, bug *diag.Bug) {
+func reproduce(ctx context.Context, m *ir.Module, done []Pass, opt Options, bug *diag.Bug) {
 	for _, p := range done {
-		if err := runOne(&Context{Context: ctx, hits: make(map[string]int)}, p, m); err != nil {
+		if err := runOne(&Context{Context: ctx, target: opt.Target, hits: make(map[string]int)}, p, m); err != nil {
 			return
 		}
 	}
-	file := filepath.Join(dir, "tpuc-crash-"+bug.Pass+".tpu")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	file := filepath.Join(opt.CrashDir, "tpuc-crash-"+bug.Pass+".tpu")
+	if err := os.MkdirAll(opt.CrashDir, 0o777); err != nil {
 		return
 	}
 	if err := write(file, m); err != nil {
