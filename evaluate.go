@@ -14,6 +14,7 @@ import (
 	"tpuc/ir/tensor"
 	"tpuc/ir/weight"
 	"tpuc/tpu/artifact"
+	"tpuc/tpu/runtime"
 )
 
 // Evaluator is a Caller that runs a module on the reference evaluator: slow, exact about every dtype, and on any machine.
@@ -56,6 +57,10 @@ func (e *Evaluator) Numbers() []artifact.Number { return e.model.Numbers }
 
 // Call implements Caller. It cannot be interrupted within an operator.
 func (e *Evaluator) Call(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	in, _ := e.Ports()
+	if err := runtime.CheckInputs(in, inputs); err != nil {
+		return nil, err
+	}
 	r, err := eval.Run(e.model.Module, inputs, eval.Options{Weights: func(w *ir.Weight) (*tensor.Tensor, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)

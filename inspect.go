@@ -341,12 +341,15 @@ func (s *Inspection) artifact(path string, o InspectOptions) error {
 	s.Kind, s.Sections = KindArtifact, a.Sections
 	m := a.Manifest
 	s.Manifest = &m
-	if o.IR {
-		program, err := a.Section(artifact.ProgramSection)
+	for i := range m.Programs {
+		if !o.IR {
+			break
+		}
+		program, err := a.Section(artifact.ProgramSection(i))
 		if err != nil {
 			return errors.Join(err, a.Close())
 		}
-		s.IR = string(program)
+		s.IR += string(program)
 	}
 	return a.Close()
 }

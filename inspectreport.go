@@ -60,10 +60,7 @@ func (s *Inspection) writeArchive(row rower) {
 	row("torch", "%s, schema %s, %s", s.Torch, s.Schema, dialect)
 	name := "symbols"
 	for _, y := range s.Symbols {
-		limits := fmt.Sprintf("%d or more", y.Min)
-		if y.Max != nil {
-			limits = fmt.Sprintf("%d to %d", y.Min, *y.Max)
-		}
+		limits := symbolRange(y.Min, y.Max)
 		if y.Hint != 0 {
 			limits += fmt.Sprintf(", %d in the example", y.Hint)
 		}
@@ -110,9 +107,9 @@ func (s *Inspection) writeArtifact(row rower) {
 	row("model", "%s (%s)", m.Model.Name, m.Model.Kind)
 	row("target", "%s", m.Target.Name)
 	row("plugin", "%s %s", m.Plugin.Name, m.Plugin.Version)
-	name := "dimensions"
-	for _, d := range m.Dims {
-		row(name, "%s = %d", d.Name, d.Value)
+	name := "symbols"
+	for _, y := range m.Symbols {
+		row(name, "%s: %s", y.Name, symbolRange(y.Min, y.Max))
 		name = ""
 	}
 	manifestPorts(row, "inputs", artifact.KindInput, m.Inputs)
@@ -123,8 +120,10 @@ func (s *Inspection) writeArtifact(row rower) {
 	if m.Checkpoint != nil {
 		row("checkpoint", "%s, %s", m.Checkpoint.Name, Bytes(m.Checkpoint.Size))
 	}
-	if x := m.Memory; x != nil {
-		row("memory", "peak %s, temporary %s, code %s", Bytes(x.Peak), Bytes(x.Temp), Bytes(x.Code))
+	name = "programs"
+	for _, p := range m.Programs {
+		row(name, "%s", programLine(&p))
+		name = ""
 	}
 	name = "sections"
 	for _, f := range s.Sections {
@@ -164,9 +163,29 @@ func storedRows(row rower, name string, list []Stored) {
 	}
 }
 
-func manifestPorts(row rower, name, kind string, ports []artifact.Port) {
-	for _, p := range ports {
-		row(name, "%s : %s", portName(kind, p), p.Type)
+// symbolRange is the sizes that a symbolic dimension may have.
+func symbolRange(least int64, most *int64) string {
+	if most == nil {
+		return fmt.Sprintf("%d or more", least)
+	}
+	return fmt.Sprintf("%d to %d", least, *most)
+}
+
+// programLine is a program's dimensions and what a call of it takes.
+func programLine(p *artifact.Program) string {
+	var parts []string
+	for _, d := range p.Dims {
+		parts = append(parts, fmt.Sprintf("%s = %d", d.Name, d.Value))
+	}
+	if x := p.Memory; x != nil {
+		parts = append(parts, fmt.Sprintf("peak %s, temporary %s, code %s", Bytes(x.Peak), Bytes(x.Temp), Bytes(x.Code)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func manifestPorts(row rower, name, kind string, list []artifact.Signature) {
+	for _, s := range list {
+		row(name, "%s : %s", leafName(kind, s.Ordinal, s.Name), s)
 		name = ""
 	}
 }

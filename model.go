@@ -3,6 +3,7 @@ package tpuc
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -26,6 +27,7 @@ type Model struct {
 	Outputs []Port
 	Numbers []artifact.Number // outputs that are no tensors
 	Dims    pt2.Binding       // values of symbolic dimensions
+	Symbols []artifact.Symbol // the symbolic dimensions and their ranges
 	Weights weights.Source    // nil for text
 	Notes   []string          // what the user should know, such as functions for operators that the model does not have
 	program *pt2.Program
@@ -37,6 +39,7 @@ type Port struct {
 	Path    string      `json:"path,omitempty"` // place in the model's call
 	Ordinal int         `json:"ordinal"`        // place among all flattened leaves, those that are no tensors included: the i of input_<i>
 	Type    tensor.Type `json:"type"`
+	Open    []string    `json:"-"` // its dimensions as the model has them: numbers and expressions of symbols; nil: all fixed
 }
 
 // Shapes says what a model leaves open: the values of symbolic dimensions, from the inputs' shapes where Inputs is not nil, and operators of its own.
@@ -123,6 +126,13 @@ func (m *Model) importProgram(ctx context.Context, p *pt2.Program, shapes Shapes
 			m.Numbers = append(m.Numbers, artifact.Number{Name: l.Name, Path: l.Path, Ordinal: l.Ordinal, Value: l.Value})
 		}
 	}
+	for _, y := range p.Symbols {
+		out := artifact.Symbol{Name: y.Name, Min: y.Min}
+		if y.Max != math.MaxInt64 {
+			out.Max = &y.Max
+		}
+		m.Symbols = append(m.Symbols, out)
+	}
 	m.Weights, m.program = p.Weights(), p
 	return nil
 }
@@ -148,7 +158,11 @@ func ports(leaves []pt2.BoundLeaf) []Port {
 	var out []Port
 	for _, l := range leaves {
 		if l.Kind == pt2.Tensor {
-			out = append(out, Port{l.Name, l.Path, l.Ordinal, l.Type})
+			p := Port{Name: l.Name, Path: l.Path, Ordinal: l.Ordinal, Type: l.Type, Open: make([]string, len(l.Dims))}
+			for i, d := range l.Dims {
+				p.Open[i] = d.String()
+			}
+			out = append(out, p)
 		}
 	}
 	return out

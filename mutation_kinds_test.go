@@ -336,13 +336,20 @@ func sampleArtifact() (artifact.Manifest, artifact.Contents) {
 	}
 	give := func(int) (*tensor.Tensor, error) { return value, nil }
 	return artifact.Manifest{
-		Tpuc: "0.1.0", Model: artifact.Model{Name: "sample", Kind: "text"}, Target: artifact.Target{Name: "cpu", Platform: "cpu", Devices: 1},
-		Plugin: artifact.Plugin{Name: "cpu", SHA256: hex.EncodeToString(digest[:])}, Dims: []artifact.Dim{{Name: "s0", Value: 2}},
-		Inputs: []artifact.Port{{Name: "x", Type: x}}, Outputs: []artifact.Port{{Name: "y", Type: x}},
-		Weights: weight("w", "weight"), State: weight("s", "buffer"), Constants: weight("c", "constant"),
-		Args:    []artifact.Slot{{Kind: artifact.KindInput}, {Kind: artifact.KindWeight}, {Kind: artifact.KindState}, {Kind: artifact.KindConstant}},
-		Results: [][]artifact.Slot{{{Kind: artifact.KindOutput}}, {{Kind: artifact.KindState}}}, Aliases: []artifact.Alias{{Argument: 2, Result: 1}},
-	}, artifact.Contents{Program: []byte("module {}\n"), Executable: []byte("machine code"), Constants: give, State: give, Weights: give}
+			Tpuc: "0.1.0", Model: artifact.Model{Name: "sample", Kind: "text"}, Target: artifact.Target{Name: "cpu", Platform: "cpu", Devices: 1},
+			Plugin: artifact.Plugin{Name: "cpu", SHA256: hex.EncodeToString(digest[:])}, Symbols: []artifact.Symbol{{Name: "s0", Min: 2}},
+			Inputs:  []artifact.Signature{{Name: "x", DType: x.DType, Dims: []string{"s0", "3"}}},
+			Outputs: []artifact.Signature{{Name: "y", DType: x.DType, Dims: []string{"s0", "3"}}},
+			Weights: weight("w", "weight"), State: weight("s", "buffer"), Constants: weight("c", "constant"),
+			Programs: []artifact.Program{{
+				Dims: []artifact.Dim{{Name: "s0", Value: 2}}, Inputs: []artifact.Type{x}, Outputs: []artifact.Type{x},
+				Args:    []artifact.Slot{{Kind: artifact.KindInput}, {Kind: artifact.KindWeight}, {Kind: artifact.KindState}, {Kind: artifact.KindConstant}},
+				Results: [][]artifact.Slot{{{Kind: artifact.KindOutput}}, {{Kind: artifact.KindState}}}, Aliases: []artifact.Alias{{Argument: 2, Result: 1}},
+			}},
+		}, artifact.Contents{
+			Programs:  []artifact.ProgramContents{{Program: []byte("module {}\n"), Executable: []byte("machine code")}},
+			Constants: give, State: give, Weights: give,
+		}
 }
 
 // mutateArtifact damages the manifest, or the directory of sections, and writes digests and sizes that fit.

@@ -11,6 +11,7 @@ import (
 
 	"tpuc/frontend/weights"
 	"tpuc/internal/compare"
+	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
 	"tpuc/tpu/artifact"
 	"tpuc/tpu/runtime"
@@ -18,11 +19,12 @@ import (
 
 // Caller makes calls of one model, one after another, with its state carried over: a session on a device, or the evaluator.
 type Caller interface {
-	// Ports are the model's inputs and outputs that are tensors.
+	// Ports are the model's inputs and outputs that are tensors. Where it has programs of several shapes they are those of the last call, and before
+	// the first call any.
 	Ports() (inputs, outputs []artifact.Port)
-	// Numbers are the outputs that are no tensors, the same in every call.
+	// Numbers are the outputs of the last call that are no tensors.
 	Numbers() []artifact.Number
-	// Call makes one call: inputs and outputs in the ports' order.
+	// Call makes one call: inputs and outputs in the ports' order. It refuses inputs of wrong types.
 	Call(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, error)
 	// Changed is the present contents of all state, and of the inputs that the last call changed.
 	Changed(ctx context.Context) ([]Changed, error)
@@ -106,16 +108,21 @@ func (c *Calls) Run(ctx context.Context, caller Caller) (*RunReport, error) {
 }
 
 func (c *Calls) call(ctx context.Context, caller Caller, i int) (*CallReport, error) {
-	in, out := caller.Ports()
+	in, _ := caller.Ports()
 	inputs, from, err := c.inputsOf(i, in)
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
 	outputs, err := caller.Call(ctx, inputs)
-	if err != nil {
+	var list diag.List
+	switch {
+	case errors.As(err, &list) && c.o.Random == nil: // it is about the file's tensors
+		return nil, fmt.Errorf("%s:\n%w", from, err)
+	case err != nil:
 		return nil, err
 	}
+	in, out := caller.Ports()
 	r := &CallReport{Inputs: from, Wall: time.Since(start).Seconds(), Numbers: caller.Numbers()}
 	for k, x := range outputs {
 		r.Outputs = append(r.Outputs, summarize(out[k], x))
@@ -150,9 +157,6 @@ func (c *Calls) inputsOf(i int, ports []artifact.Port) ([]*tensor.Tensor, string
 	inputs, err := c.inputs[i].arrange(c.numbering(i, ports))
 	if err != nil {
 		return nil, "", err
-	}
-	if err := runtime.CheckInputs(ports, inputs); err != nil {
-		return nil, "", fmt.Errorf("%s:\n%w", c.inputs[i].path, err)
 	}
 	return inputs, c.inputs[i].path, nil
 }
@@ -199,12 +203,11 @@ func (m *Opened) Session(ctx context.Context) (*Session, error) {
 
 // Ports implements Caller.
 func (s *Session) Ports() (inputs, outputs []artifact.Port) {
-	man := s.model.Manifest()
-	return man.Inputs, man.Outputs
+	return s.model.Manifest().Ports(s.Program())
 }
 
 // Numbers implements Caller.
-func (s *Session) Numbers() []artifact.Number { return s.model.Manifest().Numbers }
+func (s *Session) Numbers() []artifact.Number { return s.Program().Numbers }
 
 // Call implements Caller.
 func (s *Session) Call(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
@@ -228,7 +231,7 @@ func (s *Session) Changed(ctx context.Context) ([]Changed, error) {
 		return nil, err
 	}
 	for _, x := range inputs {
-		i := slices.IndexFunc(man.Inputs, func(p artifact.Port) bool { return p.Name == x.Name })
+		i := slices.IndexFunc(man.Inputs, func(p artifact.Signature) bool { return p.Name == x.Name })
 		out = append(out, Changed{nil, i, x.Tensor})
 	}
 	return out, nil

@@ -27,19 +27,22 @@ func sample() (Manifest, Contents) {
 	m := Manifest{
 		Tpuc: "0.1.0", Model: Model{Name: "counter", Kind: "text"},
 		Target: Target{"cpu", "cpu", 1}, Plugin: Plugin{Name: "cpu-plugin", Version: "1", SHA256: digest([]byte("library"))},
-		Options: []Option{{"opt", "3"}}, Dims: []Dim{{"s0", 2}},
-		Inputs:    []Port{{Name: "x", Path: "args[0]", Type: x}},
-		Outputs:   []Port{{Name: "y", Type: x}},
+		Options: []Option{{"opt", "3"}}, Symbols: []Symbol{{Name: "s0", Min: 2}},
+		Inputs:    []Signature{{Name: "x", Path: "args[0]", DType: "f32", Dims: []string{"s0", "3"}}},
+		Outputs:   []Signature{{Name: "y", DType: "f32", Dims: []string{"s0", "3"}}},
 		Weights:   []Weight{{Name: "w", Names: []string{"w", "tied.w"}, Class: "weight", Type: x, Expr: `"w"`}},
 		State:     []Weight{{Name: "n", Class: "constant", Type: n}},
 		Constants: []Weight{{Name: "c0", Class: "constant", Type: x}, {Name: "c1", Class: "constant", Type: x}},
-		Args:      []Slot{{KindInput, 0}, {KindWeight, 0}, {KindState, 0}, {KindConstant, 0}, {KindConstant, 1}},
-		Results:   [][]Slot{{{KindOutput, 0}}, {{KindState, 0}}, {{KindInput, 0}}},
-		Aliases:   []Alias{{1, 2}},
-		Memory:    &Memory{Code: 1, Peak: 2},
+		Programs: []Program{{
+			Dims: []Dim{{"s0", 2}}, Inputs: []Type{x}, Outputs: []Type{x},
+			Args:    []Slot{{KindInput, 0}, {KindWeight, 0}, {KindState, 0}, {KindConstant, 0}, {KindConstant, 1}},
+			Results: [][]Slot{{{KindOutput, 0}}, {{KindState, 0}}, {{KindInput, 0}}},
+			Aliases: []Alias{{1, 2}},
+			Memory:  &Memory{Code: 1, Peak: 2},
+		}},
 	}
 	return m, Contents{
-		Program: []byte("module {}\n"), Executable: bytes.Repeat([]byte("machine code "), 20),
+		Programs:  []ProgramContents{{[]byte("module {}\n"), bytes.Repeat([]byte("machine code "), 20)}},
 		Constants: func(int) (*tensor.Tensor, error) { return constant, nil },
 		State:     func(int) (*tensor.Tensor, error) { return zero, nil },
 		Weights:   func(int) (*tensor.Tensor, error) { return w, nil },
@@ -62,14 +65,14 @@ func TestRoundTrip(t *testing.T) {
 
 	got := a.Manifest
 	require.Equal(t, Format, got.Format)
-	require.Equal(t, digest(c.Program), got.Program)
+	require.Equal(t, digest(c.Programs[0].Program), got.Programs[0].SHA256)
 	require.Equal(t, m.Inputs, got.Inputs)
-	require.Equal(t, m.Args, got.Args)
-	require.Equal(t, m.Memory, got.Memory)
-	for _, name := range []string{ProgramSection, ExecutableSection} {
+	require.Equal(t, m.Programs[0].Args, got.Programs[0].Args)
+	require.Equal(t, m.Programs[0].Memory, got.Programs[0].Memory)
+	for name, want := range map[string][]byte{ProgramSection(0): c.Programs[0].Program, ExecutableSection(0): c.Programs[0].Executable} {
 		data, err := a.Section(name)
 		require.NoError(t, err)
-		require.Equal(t, map[string][]byte{ProgramSection: c.Program, ExecutableSection: c.Executable}[name], data)
+		require.Equal(t, want, data)
 	}
 	// Equal constants lie in the file once, and everything lies where a plugin can use it in place.
 	require.Equal(t, got.Constants[0].Offset, got.Constants[1].Offset)
@@ -110,8 +113,8 @@ func TestEqualBytes(t *testing.T) {
 	require.True(t, bytes.Equal(a, b))
 
 	// Another executable of the same program changes neither manifest nor program.
-	c.Executable = append([]byte{}, c.Executable...)
-	c.Executable[3]++
+	c.Programs[0].Executable = bytes.Clone(c.Programs[0].Executable)
+	c.Programs[0].Executable[3]++
 	other, err := Open(write(t, m, c))
 	require.NoError(t, err)
 	defer other.Close()
@@ -144,7 +147,7 @@ func TestContainer(t *testing.T) {
 		_, err = b.ReadFrom(r)
 		require.NoError(t, err) // the CRC-32 too
 	}
-	require.Equal(t, []string{ManifestSection, ProgramSection, ExecutableSection, ConstantsSection, WeightsSection, DirectorySection}, names)
+	require.Equal(t, []string{ManifestSection, ProgramSection(0), ExecutableSection(0), ConstantsSection, WeightsSection, DirectorySection}, names)
 }
 
 // Every flipped bit is noticed, by Open or by Verify, and nothing panics.
@@ -191,16 +194,16 @@ func TestDamagedSection(t *testing.T) {
 	path := write(t, m, c)
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	i := bytes.Index(whole, c.Executable)
+	i := bytes.Index(whole, c.Programs[0].Executable)
 	require.Positive(t, i)
 	whole[i+5] ^= 4
 	require.NoError(t, os.WriteFile(path, whole, 0o644))
 	a, err := Open(path)
 	require.NoError(t, err)
 	defer a.Close()
-	_, err = a.Section(ExecutableSection)
-	require.ErrorContains(t, err, "section executable.bin is damaged: sha256 is ")
-	_, err = a.Section(ProgramSection)
+	_, err = a.Section(ExecutableSection(0))
+	require.ErrorContains(t, err, "section executable-0.bin is damaged: sha256 is ")
+	_, err = a.Section(ProgramSection(0))
 	require.NoError(t, err)
 }
 
@@ -215,7 +218,7 @@ func TestFormatVersion(t *testing.T) {
 	_, err := Open(path)
 	require.ErrorIs(t, err, ErrFormat)
 	require.ErrorContains(t, err, `format version "7"`)
-	require.ErrorContains(t, err, `wanted "0"`)
+	require.ErrorContains(t, err, `wanted "1"`)
 	require.ErrorContains(t, err, `tpuc "9.1"`)
 }
 
@@ -225,7 +228,7 @@ func TestUnknownField(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, blobs, 2)
 	var b bytes.Buffer
-	require.NoError(t, writeZip(&b, []section{{ManifestSection, raw([]byte(`{"format":"0","surprise":1}`))}}))
+	require.NoError(t, writeZip(&b, []section{{ManifestSection, raw([]byte(`{"format":"1","surprise":1}`))}}))
 	path := filepath.Join(t.TempDir(), "a.tpuc")
 	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
 	_, err = Open(path)
@@ -238,31 +241,31 @@ func TestCheck(t *testing.T) {
 		change func(*Manifest)
 		want   string
 	}{
-		{"argument twice", func(m *Manifest) { m.Args[1] = m.Args[0] }, "argument 1 is input 0, as argument 0 already"},
-		{"argument out of range", func(m *Manifest) { m.Args[1].Index = 5 }, "argument 1 is weight 5, wanted below 1"},
-		{"negative index", func(m *Manifest) { m.Args[1].Index = -1 }, "argument 1 is weight -1"},
-		{"argument kind", func(m *Manifest) { m.Args[1].Kind = KindOutput }, `argument 1 has kind "output"`},
-		{"output missing", func(m *Manifest) { m.Results = m.Results[1:]; m.Aliases = nil }, `output 0 ("y") is no result`},
-		{"state result missing", func(m *Manifest) { m.Results = m.Results[:1]; m.Aliases = nil }, `state 0 ("n") has no result`},
+		{"argument twice", func(m *Manifest) { m.Programs[0].Args[1] = m.Programs[0].Args[0] }, "argument 1 is input 0, as argument 0 already"},
+		{"argument out of range", func(m *Manifest) { m.Programs[0].Args[1].Index = 5 }, "argument 1 is weight 5, wanted below 1"},
+		{"negative index", func(m *Manifest) { m.Programs[0].Args[1].Index = -1 }, "argument 1 is weight -1"},
+		{"argument kind", func(m *Manifest) { m.Programs[0].Args[1].Kind = KindOutput }, `argument 1 has kind "output"`},
+		{"output missing", func(m *Manifest) { m.Programs[0].Results = m.Programs[0].Results[1:]; m.Programs[0].Aliases = nil }, `output 0 ("y") is no result`},
+		{"state result missing", func(m *Manifest) { m.Programs[0].Results = m.Programs[0].Results[:1]; m.Programs[0].Aliases = nil }, `state 0 ("n") has no result`},
 		{"two keep one result", func(m *Manifest) {
-			m.Results[2] = []Slot{{KindInput, 0}, {KindState, 0}}
-			m.Results[1] = []Slot{{KindOutput, 0}}
-			m.Results = m.Results[1:]
+			m.Programs[0].Results[2] = []Slot{{KindInput, 0}, {KindState, 0}}
+			m.Programs[0].Results[1] = []Slot{{KindOutput, 0}}
+			m.Programs[0].Results = m.Programs[0].Results[1:]
 		},
 			"result 1 is the new contents of 2 tensors"},
 		{"one result of two types", func(m *Manifest) {
-			m.Results[1] = []Slot{{KindState, 0}, {KindOutput, 0}}
-			m.Results[0] = []Slot{{KindInput, 0}}
-			m.Results = m.Results[:2]
+			m.Programs[0].Results[1] = []Slot{{KindState, 0}, {KindOutput, 0}}
+			m.Programs[0].Results[0] = []Slot{{KindInput, 0}}
+			m.Programs[0].Results = m.Programs[0].Results[:2]
 		},
 			`result 1 is state "n" of type i64[] and output "y" of type f32[2,3]`},
-		{"result of nothing", func(m *Manifest) { m.Results[2] = nil }, "result 2 is nothing"},
-		{"weight donated", func(m *Manifest) { m.Aliases[0] = Alias{0, 1} }, `takes the memory of weight "w", which later calls need`},
-		{"state to output", func(m *Manifest) { m.Aliases[0] = Alias{0, 2} }, `result 0 (output "y") takes the memory of state "n"`},
-		{"alias range", func(m *Manifest) { m.Aliases[0] = Alias{9, 2} }, "result 9 is aliased"},
-		{"alias twice", func(m *Manifest) { m.Aliases = append(m.Aliases, m.Aliases[0]) }, "aliased twice"},
-		{"dtype", func(m *Manifest) { m.Inputs[0].DType = "f99" }, `input 0 ("x"): unknown dtype "f99"`},
-		{"dims", func(m *Manifest) { m.Outputs[0].Dims = []int64{-1} }, `output 0 ("y"): dimension 0 is -1`},
+		{"result of nothing", func(m *Manifest) { m.Programs[0].Results[2] = nil }, "result 2 is nothing"},
+		{"weight donated", func(m *Manifest) { m.Programs[0].Aliases[0] = Alias{0, 1} }, `takes the memory of weight "w", which later calls need`},
+		{"state to output", func(m *Manifest) { m.Programs[0].Aliases[0] = Alias{0, 2} }, `result 0 (output "y") takes the memory of state "n"`},
+		{"alias range", func(m *Manifest) { m.Programs[0].Aliases[0] = Alias{9, 2} }, "result 9 is aliased"},
+		{"alias twice", func(m *Manifest) { m.Programs[0].Aliases = append(m.Programs[0].Aliases, m.Programs[0].Aliases[0]) }, "aliased twice"},
+		{"dtype", func(m *Manifest) { m.Programs[0].Inputs[0].DType = "f99" }, `input 0 ("x"): unknown dtype "f99"`},
+		{"dims", func(m *Manifest) { m.Programs[0].Outputs[0].Dims = []int64{-1, 3} }, `output 0 ("y"): dimension 0 is -1`},
 		{"no contents", func(m *Manifest) {}, `constant 0 ("c0") has neither contents nor a source expression`},
 		{"class", func(m *Manifest) { m.Weights[0].Class = "gift" }, `weight 0 ("w"): class "gift"`},
 		{"devices", func(m *Manifest) { m.Target.Devices = 0 }, "0 devices"},
@@ -271,7 +274,6 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m, c := sample()
-			m.Args, m.Results = append([]Slot{}, m.Args...), append([][]Slot{}, m.Results...)
 			tc.change(&m)
 			path := filepath.Join(t.TempDir(), "a.tpuc")
 			if tc.name == "no contents" {
@@ -299,8 +301,8 @@ func TestHostileOffsets(t *testing.T) {
 	}
 	bad := laid
 	bad.Weights = []Weight{laid.Weights[0]}
-	bad.Weights[0].Section = ExecutableSection
-	require.ErrorContains(t, bad.check(sections), `section "executable.bin" is not there`)
+	bad.Weights[0].Section = ExecutableSection(0)
+	require.ErrorContains(t, bad.check(sections), `section "executable-0.bin" is not there`)
 }
 
 func TestManifestJSON(t *testing.T) {
@@ -340,9 +342,9 @@ func FuzzOpen(f *testing.F) {
 	f.Add(seed[:len(seed)-30])
 	f.Add(append([]byte("before"), seed...))
 	f.Add(append(slices.Clone(seed), 0))
-	for _, name := range []string{"executable.bin", "program.mlir", DirectorySection, "constants.bin"} {
+	for _, name := range []string{"executable-0.bin", "program-0.mlir", DirectorySection, "constants.bin"} {
 		f.Add(bytes.ReplaceAll(seed, []byte(name), bytes.Repeat([]byte("x"), len(name))))
-		f.Add(bytes.Replace(seed, []byte(name), []byte("manifest.json.")[:len(name)], 1))
+		f.Add(bytes.Replace(seed, []byte(name), []byte("manifest.json.manifest.json")[:len(name)], 1))
 	}
 	f.Add(bytes.ReplaceAll(seed, []byte("machine code"), []byte("MACHINE CODE")))
 	f.Add(bytes.ReplaceAll(seed, []byte(`"format"`), []byte(`"tamrof"`)))

@@ -1,4 +1,4 @@
-// Package artifact owns the .tpuc file: a compiled program with everything that running it needs, in one zip of 64-byte aligned, stored
+// Package artifact owns the .tpuc file: a model's compiled programs with everything that running them needs, in one zip of 64-byte aligned, stored
 // sections (docs/artifact.md).
 //
 // It writes files that are equal byte for byte for equal contents, and reads them mapped, checking every size, offset and digest itself. It
@@ -7,45 +7,79 @@ package artifact
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"tpuc/ir/tensor"
 )
 
-// Format is the version of the format that this package writes and the only one that it reads.
-const Format = "0"
-
-// Names of the sections, in the order in which they lie in the file.
+// Format is the version of the format that this package writes, and Oldest the first that it reads: whole numbers.
 const (
-	ManifestSection   = "manifest.json"  // Manifest
-	ProgramSection    = "program.mlir"   // StableHLO text
-	ExecutableSection = "executable.bin" // what the plugin serialized
-	ConstantsSection  = "constants.bin"  // elements that belong to the program
-	WeightsSection    = "weights.bin"    // embedded elements of the checkpoint; may be missing
-	DirectorySection  = "sections.json"  // sizes and digests of all others
+	Format = "1"
+	Oldest = "1"
 )
 
-// Manifest describes an artifact; it is readable without a plugin. Lists have the order that the program or the user gives them. Nothing in it
-// depends on the executable's bytes, which on CPU differ from compile to compile: equal compiles have equal manifests.
+// Names of the sections. The programs' are ProgramSection and ExecutableSection; sectionOrder has them all.
+const (
+	ManifestSection  = "manifest.json" // Manifest
+	ConstantsSection = "constants.bin" // elements that belong to the programs
+	WeightsSection   = "weights.bin"   // embedded elements of the checkpoint; may be missing
+	DirectorySection = "sections.json" // sizes and digests of all others
+)
+
+// sectionName is a section that a file has, or may have.
+type sectionName struct {
+	name     string
+	optional bool
+}
+
+// sectionOrder is the order in which the sections lie in the file, the directory excepted.
+func sectionOrder(programs int) []sectionName {
+	out := []sectionName{{name: ManifestSection}}
+	for i := range programs {
+		out = append(out, sectionName{name: ProgramSection(i)}, sectionName{name: ExecutableSection(i)})
+	}
+	return append(out, sectionName{name: ConstantsSection}, sectionName{WeightsSection, true})
+}
+
+// ProgramSection is the name of program i's StableHLO text.
+func ProgramSection(i int) string { return fmt.Sprintf("program-%d.mlir", i) }
+
+// ExecutableSection is the name of what the plugin serialized for program i.
+func ExecutableSection(i int) string { return fmt.Sprintf("executable-%d.bin", i) }
+
+// Manifest describes an artifact; it is readable without a plugin. Lists have the order that the programs or the user give them. Nothing in it
+// depends on the executables' bytes, which on CPU differ from compile to compile: equal compiles have equal manifests.
 type Manifest struct {
-	Format     string   `json:"format"`
-	Tpuc       string   `json:"tpuc"` // version of tpuc that wrote the file
-	Model      Model    `json:"model"`
-	Target     Target   `json:"target"`
-	Plugin     Plugin   `json:"plugin"`
-	Options    []Option `json:"options,omitempty"`    // compile options that are not at their default
-	Dims       []Dim    `json:"dims,omitempty"`       // symbolic dimensions of the model and their values in this program
-	Inputs     []Port   `json:"inputs"`               // user inputs in flattened order
-	Outputs    []Port   `json:"outputs"`              // user outputs in flattened order
-	Numbers    []Number `json:"numbers,omitempty"`    // user outputs that are no tensors but numbers known when compiling, such as a size
-	Weights    []Weight `json:"weights"`              // tensors of the checkpoint that the program only reads
-	State      []Weight `json:"state"`                // tensors that the program changes; their contents are the initial ones
-	Constants  []Weight `json:"constants"`            // tensors that belong to the program
-	Args       []Slot   `json:"arguments"`            // the program's arguments in order
-	Results    [][]Slot `json:"results"`              // the program's results in order; one result may be an output and new contents at once
-	Aliases    []Alias  `json:"aliases"`              // results that take their memory from an argument
-	Program    string   `json:"program_sha256"`       // of program.mlir; filled by Write
-	Checkpoint *Source  `json:"checkpoint,omitempty"` // what weights by reference were compiled with
-	Memory     *Memory  `json:"memory,omitempty"`
+	Format     string      `json:"format"`
+	Tpuc       string      `json:"tpuc"` // version of tpuc that wrote the file
+	Model      Model       `json:"model"`
+	Target     Target      `json:"target"`
+	Plugin     Plugin      `json:"plugin"`
+	CPU        *CPU        `json:"cpu,omitempty"`        // what the executables for a CPU were made for, when known
+	Options    []Option    `json:"options,omitempty"`    // compile options that are not at their default
+	Symbols    []Symbol    `json:"symbols,omitempty"`    // symbolic dimensions of the model, sorted by name
+	Inputs     []Signature `json:"inputs"`               // user inputs in flattened order
+	Outputs    []Signature `json:"outputs"`              // user outputs in flattened order
+	Weights    []Weight    `json:"weights"`              // tensors of the checkpoint that the programs only read
+	State      []Weight    `json:"state"`                // tensors that a program changes; their contents are the initial ones
+	Constants  []Weight    `json:"constants"`            // tensors that belong to the programs
+	Programs   []Program   `json:"programs"`             // at least one; no two take inputs of the same shapes
+	Checkpoint *Source     `json:"checkpoint,omitempty"` // what weights by reference were compiled with
+}
+
+// Program is the model with its dimensions fixed. Its sections are ProgramSection and ExecutableSection of its number.
+type Program struct {
+	Dims    []Dim    `json:"dims,omitempty"`    // a value for each symbol that the model has
+	Inputs  []Type   `json:"inputs"`            // of the manifest's inputs
+	Outputs []Type   `json:"outputs"`           // of the manifest's outputs
+	Numbers []Number `json:"numbers,omitempty"` // user outputs that are no tensors but numbers known when compiling, such as a size
+	Args    []Slot   `json:"arguments"`         // the program's arguments in order
+	Results [][]Slot `json:"results"`           // the program's results in order; one result may be an output and new contents at once
+	Aliases []Alias  `json:"aliases"`           // results that take their memory from an argument
+	SHA256  string   `json:"program_sha256"`    // of its StableHLO text; filled by Write
+	Key     string   `json:"key,omitempty"`     // under which a cache keeps the executable
+	Memory  *Memory  `json:"memory,omitempty"`
 }
 
 // Model is what was compiled.
@@ -70,10 +104,23 @@ type Plugin struct {
 	PlatformVersion string `json:"platform_version,omitempty"` // as the plugin reports it
 }
 
+// CPU is the processor that executables were made for: other features or another number of cores need other ones.
+type CPU struct {
+	Features []string `json:"features,omitempty"` // as the plugin names them, sorted
+	Cores    int      `json:"cores,omitempty"`
+}
+
 // Option is a compile option in words.
 type Option struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
+}
+
+// Symbol is a symbolic dimension and the sizes that the model allows.
+type Symbol struct {
+	Name string `json:"name"`
+	Min  int64  `json:"min"`
+	Max  *int64 `json:"max,omitempty"` // none: unbounded
 }
 
 // Dim binds a symbolic dimension.
@@ -88,12 +135,21 @@ type Type struct {
 	Dims  []int64 `json:"dims"`
 }
 
-// Port is a user input or output.
-type Port struct {
+// Signature is a user input or output whose dimensions may be open.
+type Signature struct {
 	Name string `json:"name"`           // such as "input_ids"
 	Path string `json:"path,omitempty"` // place in the model's call, such as args[0]["mask"], when it says more than the name
 	// Ordinal is its place among all flattened leaves, those that are no tensors included: the i of input_<i> and output_<i>.
-	Ordinal int `json:"ordinal"`
+	Ordinal int      `json:"ordinal"`
+	DType   string   `json:"dtype"`
+	Dims    []string `json:"dims"` // each a number, or an expression of symbols such as "s77" or "2*s77"
+}
+
+// Port is a user input or output of one program.
+type Port struct {
+	Name    string `json:"name"` // as in Signature, with Path and Ordinal
+	Path    string `json:"path,omitempty"`
+	Ordinal int    `json:"ordinal"`
 	Type
 }
 
@@ -183,13 +239,37 @@ func (t Type) String() string {
 	return fmt.Sprintf("%s%v", t.DType, t.Dims)
 }
 
-// slotType is the type of what s stands for; s must be valid.
-func (m *Manifest) slotType(s Slot) Type {
+// String is such as "f32[s77,16]".
+func (s Signature) String() string { return fmt.Sprintf("%s[%s]", s.DType, strings.Join(s.Dims, ",")) }
+
+// Fixed is the signature of p, whose dimensions are fixed.
+func Fixed(p Port) Signature {
+	dims := make([]string, len(p.Dims))
+	for i, d := range p.Dims {
+		dims[i] = strconv.FormatInt(d, 10)
+	}
+	return Signature{p.Name, p.Path, p.Ordinal, p.DType, dims}
+}
+
+// Ports are the inputs and outputs of program p.
+func (m *Manifest) Ports(p *Program) (inputs, outputs []Port) {
+	join := func(list []Signature, types []Type) []Port {
+		out := make([]Port, len(list))
+		for i, s := range list {
+			out[i] = Port{s.Name, s.Path, s.Ordinal, types[i]}
+		}
+		return out
+	}
+	return join(m.Inputs, p.Inputs), join(m.Outputs, p.Outputs)
+}
+
+// slotType is the type of what s stands for in p; s must be valid.
+func (m *Manifest) slotType(p *Program, s Slot) Type {
 	switch s.Kind {
 	case KindInput:
-		return m.Inputs[s.Index].Type
+		return p.Inputs[s.Index]
 	case KindOutput:
-		return m.Outputs[s.Index].Type
+		return p.Outputs[s.Index]
 	case KindWeight:
 		return m.Weights[s.Index].Type
 	case KindState:
@@ -199,11 +279,11 @@ func (m *Manifest) slotType(s Slot) Type {
 	}
 }
 
-// ArgumentType is the type of the program's argument i.
-func (m *Manifest) ArgumentType(i int) Type { return m.slotType(m.Args[i]) }
+// ArgumentType is the type of p's argument i.
+func (m *Manifest) ArgumentType(p *Program, i int) Type { return m.slotType(p, p.Args[i]) }
 
-// ResultType is the type of the program's result i.
-func (m *Manifest) ResultType(i int) Type { return m.slotType(m.Results[i][0]) }
+// ResultType is the type of p's result i.
+func (m *Manifest) ResultType(p *Program, i int) Type { return m.slotType(p, p.Results[i][0]) }
 
 // SlotName names a slot in messages, such as: input "x".
 func (m *Manifest) SlotName(s Slot) string {

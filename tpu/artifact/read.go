@@ -9,7 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"slices"
+	"strconv"
 	"sync"
 
 	"tpuc/internal/jsonerr"
@@ -151,12 +151,8 @@ func (a *Artifact) read() error {
 	if err := json.Unmarshal(manifest, &head); err != nil {
 		return fmt.Errorf("%s: %w", ManifestSection, jsonerr.Describe(err))
 	}
-	if head.Format == nil {
-		return fmt.Errorf("%s has no format version, wanted %q", ManifestSection, Format)
-	}
-	if *head.Format != Format {
-		return fmt.Errorf("artifact of format version %q (written by tpuc %.40q), wanted %q: compile the model again, or use that tpuc: %w",
-			*head.Format, head.Tpuc, Format, ErrFormat)
+	if err := checkFormat(head.Format, head.Tpuc); err != nil {
+		return err
 	}
 	if err := strict(manifest, &a.Manifest); err != nil {
 		return fmt.Errorf("%s: %w", ManifestSection, err)
@@ -174,16 +170,50 @@ func (a *Artifact) read() error {
 	return a.Manifest.check(a.Sections)
 }
 
+// checkFormat refuses a format version outside of the window, and says what to do.
+func checkFormat(format *string, tpuc string) error {
+	if format == nil {
+		return fmt.Errorf("%s has no format version, wanted %q", ManifestSection, Format)
+	}
+	n, err := strconv.Atoi(*format)
+	oldest, _ := strconv.Atoi(Oldest)
+	newest, _ := strconv.Atoi(Format)
+	window := strconv.Quote(Oldest)
+	if oldest < newest {
+		window += " to " + strconv.Quote(Format)
+	}
+	var advice string
+	switch {
+	case err == nil && n >= oldest && n <= newest && *format == strconv.Itoa(n):
+		return nil
+	case err == nil && n < oldest:
+		advice = "it is older: compile the model again with this tpuc, or run it with that one"
+	case err == nil && n > newest:
+		advice = "it is newer: update tpuc, or compile the model with this one"
+	default:
+		advice = "this is no format of tpuc: compile the model again"
+	}
+	return fmt.Errorf("artifact of format version %.40q (written by tpuc %.40q), wanted %s: %s: %w", *format, tpuc, window, advice, ErrFormat)
+}
+
 // addSections compares the directory with the zip's own and prepares the check of every section.
 func (a *Artifact) addSections(entries map[string][]byte) error {
-	order := []string{ManifestSection, ProgramSection, ExecutableSection, ConstantsSection, WeightsSection}
-	last := -1
+	if n := len(a.Manifest.Programs); n > maxPrograms {
+		return fmt.Errorf("%d programs, wanted at most %d", n, maxPrograms)
+	}
+	order := sectionOrder(len(a.Manifest.Programs))
+	at := 0
 	for _, s := range a.Sections {
-		i := slices.Index(order, s.Name)
-		if i <= last {
-			return fmt.Errorf("section %q, wanted %q in this order", s.Name, order)
+		for at < len(order) && order[at].name != s.Name && order[at].optional {
+			at++
 		}
-		last = i
+		if at == len(order) {
+			return fmt.Errorf("section %q, wanted the end after %s", s.Name, order[at-1].name)
+		}
+		if order[at].name != s.Name {
+			return fmt.Errorf("section %q, wanted %s", s.Name, order[at].name)
+		}
+		at++
 		data, ok := entries[s.Name]
 		if !ok {
 			return fmt.Errorf("section %s is missing", s.Name)
@@ -202,9 +232,9 @@ func (a *Artifact) addSections(entries map[string][]byte) error {
 			return nil
 		})
 	}
-	for _, name := range order[:4] {
-		if a.data[name] == nil {
-			return fmt.Errorf("section %s is missing", name)
+	for _, o := range order[at:] {
+		if !o.optional {
+			return fmt.Errorf("section %s is missing", o.name)
 		}
 	}
 	if got := len(entries); got != len(a.Sections)+1 {

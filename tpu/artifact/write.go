@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 
 	"tpuc/internal/atomicfile"
 	"tpuc/ir/tensor"
@@ -16,15 +17,20 @@ import (
 
 // Contents are the bytes of an artifact.
 type Contents struct {
-	Program    []byte // StableHLO text
-	Executable []byte // what the plugin serialized
+	Programs []ProgramContents // of the manifest's programs
 	// Constants, State and Weights give the elements of the manifest's lists of these names, by index, each when it is written. A nil tensor
 	// leaves the elements out: they are by reference, in the checkpoint, as Weight.Expr says. A nil function gives none.
 	Constants, State, Weights func(i int) (*tensor.Tensor, error)
 }
 
-// Write writes an artifact. It fills the fields of m that follow from the contents (Format, Program, Section, Offset and the constants' SHA256)
-// in a copy and checks that. The file appears under its name only when it is complete and synced. Equal manifests and contents give equal
+// ProgramContents are the bytes of one program.
+type ProgramContents struct {
+	Program    []byte // StableHLO text
+	Executable []byte // what the plugin serialized
+}
+
+// Write writes an artifact. It fills the fields of m that follow from the contents (Format, Section, Offset and the SHA256 of programs and
+// constants) in a copy and checks that. The file appears under its name only when it is complete and synced. Equal manifests and contents give equal
 // bytes; there is no clock and no path in them.
 func Write(path string, m Manifest, c Contents) error {
 	m, blobs, err := layOut(m, c)
@@ -35,7 +41,10 @@ func Write(path string, m Manifest, c Contents) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	sections := []section{{ManifestSection, raw(manifest)}, {ProgramSection, raw(c.Program)}, {ExecutableSection, raw(c.Executable)}}
+	sections := []section{{ManifestSection, raw(manifest)}}
+	for i, p := range c.Programs {
+		sections = append(sections, section{ProgramSection(i), raw(p.Program)}, section{ExecutableSection(i), raw(p.Executable)})
+	}
 	var sizes []File
 	for _, b := range blobs {
 		if b.size > 0 || b.name == ConstantsSection {
@@ -51,13 +60,24 @@ func Write(path string, m Manifest, c Contents) error {
 
 // layOut decides where embedded tensors lie. Constants are read here for their digest, weights only for being there.
 func layOut(m Manifest, c Contents) (Manifest, []*blob, error) {
-	if len(c.Program) == 0 || len(c.Executable) == 0 {
-		return m, nil, fmt.Errorf("program of %d bytes and executable of %d bytes, wanted both", len(c.Program), len(c.Executable))
+	if len(c.Programs) != len(m.Programs) {
+		return m, nil, fmt.Errorf("contents of %d programs, wanted %d", len(c.Programs), len(m.Programs))
 	}
-	m.Format, m.Program = Format, digest(c.Program)
+	m.Format = Format
+	m.Programs = slices.Clone(m.Programs)
+	for i, p := range c.Programs {
+		if len(p.Program) == 0 || len(p.Executable) == 0 {
+			return m, nil, fmt.Errorf("program %d of %d bytes and executable of %d bytes, wanted both", i, len(p.Program), len(p.Executable))
+		}
+		q := &m.Programs[i]
+		q.SHA256 = digest(p.Program)
+		// Lists are written as [] and never as null.
+		q.Inputs, q.Outputs, q.Args = list(q.Inputs), list(q.Outputs), list(q.Args)
+		q.Results, q.Aliases = list(q.Results), list(q.Aliases)
+	}
 	constants, weights := &blob{name: ConstantsSection}, &blob{name: WeightsSection}
-	place := func(list []Weight, kind string, get func(int) (*tensor.Tensor, error)) ([]Weight, error) {
-		out := append([]Weight{}, list...)
+	place := func(all []Weight, kind string, get func(int) (*tensor.Tensor, error)) ([]Weight, error) {
+		out := list(all)
 		for i := range out {
 			w := &out[i]
 			w.Section, w.Offset = "", 0
@@ -91,11 +111,12 @@ func layOut(m Manifest, c Contents) (Manifest, []*blob, error) {
 		return m, nil, err
 	}
 	m.Weights, err = place(m.Weights, KindWeight, c.Weights)
-	// Lists are written as [] and never as null.
-	m.Inputs, m.Outputs = append([]Port{}, m.Inputs...), append([]Port{}, m.Outputs...)
-	m.Args, m.Results, m.Aliases = append([]Slot{}, m.Args...), append([][]Slot{}, m.Results...), append([]Alias{}, m.Aliases...)
+	m.Inputs, m.Outputs = list(m.Inputs), list(m.Outputs)
 	return m, []*blob{constants, weights}, err
 }
+
+// list is a copy of l that is not nil.
+func list[T any](l []T) []T { return append([]T{}, l...) }
 
 // blob is a section of tensors at multiples of 64 bytes. Constants of equal contents lie there once.
 type blob struct {

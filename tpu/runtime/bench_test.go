@@ -38,7 +38,7 @@ func BenchmarkExecute(b *testing.B) {
 	}
 	dst := make([]byte, 8)
 	for b.Loop() {
-		out, err := model.exe.Execute(b.Context(), s.state, pjrt.ExecuteOptions{})
+		out, err := model.loaded[0].Execute(b.Context(), s.state, pjrt.ExecuteOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -77,23 +77,52 @@ func compile(t testing.TB, lib *plugin.Plugin, program string) []byte {
 	return code
 }
 
+// single describes an artifact of one program.
+type single struct {
+	Target                    artifact.Target
+	Plugin                    artifact.Plugin
+	Options                   []artifact.Option
+	Inputs, Outputs           []artifact.Port
+	Weights, State, Constants []artifact.Weight
+	Args                      []artifact.Slot
+	Results                   [][]artifact.Slot
+	Aliases                   []artifact.Alias
+	Checkpoint                *artifact.Source
+}
+
+func (s single) manifest() artifact.Manifest {
+	p := artifact.Program{Args: s.Args, Results: s.Results, Aliases: s.Aliases}
+	split := func(ports []artifact.Port) (signatures []artifact.Signature, types []artifact.Type) {
+		for _, p := range ports {
+			signatures, types = append(signatures, artifact.Fixed(p)), append(types, p.Type)
+		}
+		return signatures, types
+	}
+	m := artifact.Manifest{
+		Tpuc: "test", Model: artifact.Model{Name: "test", Kind: "stablehlo"}, Target: s.Target, Plugin: s.Plugin, Options: s.Options,
+		Weights: s.Weights, State: s.State, Constants: s.Constants, Checkpoint: s.Checkpoint,
+	}
+	m.Inputs, p.Inputs = split(s.Inputs)
+	m.Outputs, p.Outputs = split(s.Outputs)
+	m.Programs = []artifact.Program{p}
+	return m
+}
+
 // build writes an artifact of the program into dir.
-func build(t testing.TB, dir, program string, m artifact.Manifest, c artifact.Contents) string {
+func build(t testing.TB, dir, program string, m single, c artifact.Contents) string {
 	t.Helper()
 	lib := cpuPlugin(t)
-	m.Tpuc, m.Model = "test", artifact.Model{Name: "test", Kind: "stablehlo"}
 	if m.Target.Name == "" {
 		m.Target = artifact.Target{Name: "cpu", Platform: "cpu", Devices: 1}
 	}
 	if m.Plugin.SHA256 == "" {
 		m.Plugin = artifact.Plugin{Name: lib.Name, Version: lib.Version, SHA256: lib.Digest}
 	}
-	c.Program = []byte(program)
-	if c.Executable == nil {
-		c.Executable = compile(t, lib, program)
+	if c.Programs == nil {
+		c.Programs = []artifact.ProgramContents{{Program: []byte(program), Executable: compile(t, lib, program)}}
 	}
 	path := filepath.Join(dir, "model.tpuc")
-	require.NoError(t, artifact.Write(path, m, c))
+	require.NoError(t, artifact.Write(path, m.manifest(), c))
 	return path
 }
 
@@ -107,8 +136,8 @@ func only(x *tensor.Tensor) func(int) (*tensor.Tensor, error) {
 	return func(int) (*tensor.Tensor, error) { return x, nil }
 }
 
-func counter() (artifact.Manifest, artifact.Contents) {
-	return artifact.Manifest{
+func counter() (single, artifact.Contents) {
+	return single{
 			Outputs: []artifact.Port{port("y", tensor.I64)},
 			State:   []artifact.Weight{{Name: "n", Class: "constant", Type: artifact.MakeType(tensor.Make(tensor.I64))}},
 			Args:    []artifact.Slot{slot(artifact.KindState, 0)},
@@ -119,7 +148,7 @@ func counter() (artifact.Manifest, artifact.Contents) {
 		}
 }
 
-func linear() (artifact.Manifest, *tensor.Tensor, *tensor.Tensor) {
+func linear() (single, *tensor.Tensor, *tensor.Tensor) {
 	w := make([]float64, 16*32)
 	for i := range w {
 		w[i] = float64(i%7) - 3
@@ -128,7 +157,7 @@ func linear() (artifact.Manifest, *tensor.Tensor, *tensor.Tensor) {
 	for i := range c {
 		c[i] = float64(i)
 	}
-	return artifact.Manifest{
+	return single{
 		Inputs:  []artifact.Port{port("x", tensor.F32, 2, 16)},
 		Outputs: []artifact.Port{port("y", tensor.F32, 2, 32)},
 		Weights: []artifact.Weight{{Name: "lin_weight", Names: []string{"lin.weight", "tied.weight"}, Class: "weight",

@@ -12,12 +12,54 @@ import (
 	"tpuc/tpu/artifact"
 )
 
-// CheckInputs compares inputs with the model's, by place. All that differ are in one diag.List, each with its name, what is wanted and what was given.
-func (m *Model) CheckInputs(inputs []*tensor.Tensor) error {
-	return CheckInputs(m.Manifest().Inputs, inputs)
+// pick is the program whose inputs have these shapes.
+func (m *Model) pick(inputs []*tensor.Tensor) (int, error) {
+	man := m.Manifest()
+	for i := range man.Programs {
+		if fits(man.Programs[i].Inputs, inputs) {
+			return i, nil
+		}
+	}
+	if len(man.Programs) == 1 {
+		ports, _ := man.Ports(&man.Programs[0])
+		return 0, CheckInputs(ports, inputs)
+	}
+	given := make([]string, len(inputs))
+	for i, x := range inputs {
+		given[i] = "nothing"
+		if x != nil {
+			given[i] = x.Type.String()
+		}
+	}
+	var errs diag.List
+	e := errs.Addf(nil, "input/shape", "no program takes inputs (%s)", strings.Join(given, ", "))
+	for i, p := range man.Programs {
+		e.Note("program %d takes (%s)", i, typeList(p.Inputs))
+	}
+	return 0, errs.Err()
 }
 
-// CheckInputs is Model.CheckInputs for inputs that are described elsewhere.
+func fits(want []artifact.Type, inputs []*tensor.Tensor) bool {
+	if len(want) != len(inputs) {
+		return false
+	}
+	for i, x := range inputs {
+		if x == nil || x.DType.String() != want[i].DType || !slices.Equal(x.Dims, want[i].Dims) || int64(len(x.Data)) != x.Bytes() {
+			return false
+		}
+	}
+	return true
+}
+
+func typeList(list []artifact.Type) string {
+	out := make([]string, len(list))
+	for i, t := range list {
+		out[i] = t.String()
+	}
+	return strings.Join(out, ", ")
+}
+
+// CheckInputs compares inputs with the ports, by place. All that differ are in one diag.List, each with its name, what is wanted and what was given.
 func CheckInputs(ports []artifact.Port, inputs []*tensor.Tensor) error {
 	var errs diag.List
 	if len(inputs) != len(ports) {
@@ -64,13 +106,8 @@ func dimension(got, want []int64) string {
 	return fmt.Sprintf(": dimension %d is %d, wanted %d", at, got[at], want[at])
 }
 
-// Arrange puts named tensors into the order of the model's inputs. A name is an input's name or path, or input_<i> for the input with Ordinal i.
+// Arrange puts named tensors into the order of the ports. A name is a port's name or path, or input_<i> for the one with Ordinal i.
 // Names that fit nothing, inputs given twice and inputs not given are in one diag.List.
-func (m *Model) Arrange(named []weights.Named) ([]*tensor.Tensor, error) {
-	return Arrange(m.Manifest().Inputs, named)
-}
-
-// Arrange is Model.Arrange for inputs that are described elsewhere.
 func Arrange(ports []artifact.Port, named []weights.Named) ([]*tensor.Tensor, error) {
 	var errs diag.List
 	out := make([]*tensor.Tensor, len(ports))

@@ -46,8 +46,8 @@ func HasTPU() bool {
 	return false
 }
 
-// loadProgram finds the plugin and loads the artifact's executable into it, or one that the Compiler makes.
-func (m *Model) loadProgram(ctx context.Context, opts Options) error {
+// loadPrograms finds the plugin and loads the artifact's executables into it, or others that the Compiler makes.
+func (m *Model) loadPrograms(ctx context.Context, opts Options) error {
 	man := &m.art.Manifest
 	lib, err := plugin.Locate(ctx, plugin.Kind(man.Target.Platform), opts.Plugin)
 	if err != nil {
@@ -57,11 +57,8 @@ func (m *Model) loadProgram(ctx context.Context, opts Options) error {
 	if lib.Digest != man.Plugin.SHA256 {
 		reason = fmt.Sprintf("the executable was made by plugin %s %s (sha256 %s), and the one here is %s %s (sha256 %s)",
 			man.Plugin.Name, man.Plugin.Version, man.Plugin.SHA256, lib.Name, lib.Version, lib.Digest)
-	}
-	var code []byte
-	if reason == "" {
-		if code, err = m.art.Section(artifact.ExecutableSection); err != nil {
-			return err
+		if opts.Compiler == nil {
+			return fmt.Errorf("%w: %s", ErrCompileForbidden, reason)
 		}
 	}
 	p, err := pjrt.Open(lib.Path)
@@ -71,10 +68,28 @@ func (m *Model) loadProgram(ctx context.Context, opts Options) error {
 	if m.client, err = p.NewClient(); err != nil {
 		return fmt.Errorf("%s client: %w", man.Target.Platform, err)
 	}
+	for i := range man.Programs {
+		if err := m.loadProgram(ctx, opts, lib, i, reason); err != nil {
+			return err
+		}
+		if err := m.checkExecutable(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadProgram loads program i's executable, or compiles it anew for the reason given, if any.
+func (m *Model) loadProgram(ctx context.Context, opts Options, lib *plugin.Plugin, i int, reason string) error {
 	if reason == "" {
-		m.exe, err = m.client.Load(code)
+		code, err := m.art.Section(artifact.ExecutableSection(i))
+		if err != nil {
+			return err
+		}
+		exe, err := m.client.Load(code)
 		var perr *pjrt.Error
 		if err == nil {
+			m.loaded = append(m.loaded, exe)
 			return nil
 		}
 		if !errors.As(err, &perr) || perr.Code != pjrt.Unimplemented {
@@ -82,18 +97,13 @@ func (m *Model) loadProgram(ctx context.Context, opts Options) error {
 		}
 		reason = "the plugin cannot load serialized executables"
 	}
-	return m.recompile(ctx, opts, lib, reason)
-}
-
-// recompile replaces the executable, which cannot be used for the reason given.
-func (m *Model) recompile(ctx context.Context, opts Options, lib *plugin.Plugin, reason string) error {
 	if opts.Compiler == nil {
 		return fmt.Errorf("%w: %s", ErrCompileForbidden, reason)
 	}
 	if opts.Notify != nil {
 		opts.Notify("compiling again: " + reason)
 	}
-	program, err := m.art.Section(artifact.ProgramSection)
+	program, err := m.art.Section(artifact.ProgramSection(i))
 	if err != nil {
 		return err
 	}
@@ -102,16 +112,19 @@ func (m *Model) recompile(ctx context.Context, opts Options, lib *plugin.Plugin,
 	if err != nil {
 		return fmt.Errorf("compiling again (%s): %w", reason, err)
 	}
-	if m.exe, err = m.client.Load(code); err != nil {
+	exe, err := m.client.Load(code)
+	if err != nil {
 		return fmt.Errorf("executable compiled anew: %w", err)
 	}
+	m.loaded = append(m.loaded, exe)
 	return nil
 }
 
-// checkExecutable compares the loaded executable with the manifest: results, and row-major layouts on both sides. A buffer of another layout than
+// checkExecutable compares program i's loaded executable with the manifest: results, and row-major layouts on both sides. A buffer of another layout than
 // its parameter's would run without an error and give wrong numbers.
-func (m *Model) checkExecutable() error {
-	man, exe := &m.art.Manifest, m.exe.Executable()
+func (m *Model) checkExecutable(i int) error {
+	man, exe := &m.art.Manifest, m.loaded[i].Executable()
+	prog := &man.Programs[i]
 	params, err := exe.ParameterLayouts()
 	if err != nil {
 		return err
@@ -129,30 +142,30 @@ func (m *Model) checkExecutable() error {
 		return err
 	}
 	var errs diag.List
-	if len(params) != len(man.Args) {
-		errs.Addf(nil, "runtime/arguments", "the executable takes %d arguments, wanted %d as in the manifest", len(params), len(man.Args))
+	if len(params) != len(prog.Args) {
+		errs.Addf(nil, "runtime/arguments", "the executable takes %d arguments, wanted %d as in the manifest", len(params), len(prog.Args))
 	}
-	if len(results) != len(man.Results) || len(types) != len(man.Results) || len(dims) != len(man.Results) {
-		errs.Addf(nil, "runtime/results", "the executable has %d results, wanted %d as in the manifest", len(types), len(man.Results))
+	if len(results) != len(prog.Results) || len(types) != len(prog.Results) || len(dims) != len(prog.Results) {
+		errs.Addf(nil, "runtime/results", "the executable has %d results, wanted %d as in the manifest", len(types), len(prog.Results))
 	}
 	if len(errs) > 0 {
 		return errs.Err()
 	}
 	for i, l := range params {
 		if !l.RowMajor() {
-			errs.Addf(nil, "runtime/layout", "%s has layout %s in the executable, wanted row-major", man.SlotName(man.Args[i]), l)
+			errs.Addf(nil, "runtime/layout", "%s has layout %s in the executable, wanted row-major", man.SlotName(prog.Args[i]), l)
 		}
 	}
 	for i, l := range results {
 		if !l.RowMajor() {
-			errs.Addf(nil, "runtime/layout", "%s has layout %s in the executable, wanted row-major", man.SlotName(man.Results[i][0]), l)
+			errs.Addf(nil, "runtime/layout", "%s has layout %s in the executable, wanted row-major", man.SlotName(prog.Results[i][0]), l)
 		}
-		want, err := man.ResultType(i).Tensor()
+		want, err := man.ResultType(prog, i).Tensor()
 		if err != nil {
 			return err
 		}
 		if types[i].String() != want.DType.MLIR() || !slices.Equal(dims[i], want.Dims) {
-			errs.Addf(nil, "runtime/results", "%s is %s%v in the executable, wanted %s", man.SlotName(man.Results[i][0]), types[i], dims[i], want)
+			errs.Addf(nil, "runtime/results", "%s is %s%v in the executable, wanted %s", man.SlotName(prog.Results[i][0]), types[i], dims[i], want)
 		}
 	}
 	return errs.Err()

@@ -54,9 +54,9 @@ type Options struct {
 type Model struct {
 	art    *artifact.Artifact
 	client *pjrt.Client
-	exe    *pjrt.LoadedExecutable
-	source weights.Source // of weights by reference; nil without any
-	own    bool           // source was found and not given: it is the model's to close, and recorded digests must hold
+	loaded []*pjrt.LoadedExecutable // of the manifest's programs
+	source weights.Source           // of weights by reference; nil without any
+	own    bool                     // source was found and not given: it is the model's to close, and recorded digests must hold
 	bound  bindings
 	fixed  [2][]*pjrt.Buffer // weights and constants, by index of their lists
 	ahead  sync.WaitGroup    // sections being verified
@@ -86,9 +86,6 @@ func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 // Manifest describes the model; it must not be changed.
 func (m *Model) Manifest() *artifact.Manifest { return &m.art.Manifest }
 
-// MemoryStats are the plugin's figures of a call.
-func (m *Model) MemoryStats() (pjrt.MemoryStats, error) { return m.exe.Executable().MemoryStats() }
-
 // load brings everything onto the device, in an order in which the cheap refusals come first.
 func (m *Model) load(ctx context.Context, opts Options) error {
 	if err := m.checkTarget(opts); err != nil {
@@ -98,10 +95,7 @@ func (m *Model) load(ctx context.Context, opts Options) error {
 		return err
 	}
 	m.verifyAhead()
-	if err := m.loadProgram(ctx, opts); err != nil {
-		return err
-	}
-	if err := m.checkExecutable(); err != nil {
+	if err := m.loadPrograms(ctx, opts); err != nil {
 		return err
 	}
 	return m.upload(ctx)
@@ -145,7 +139,9 @@ func (m *Model) Close() error {
 	for _, list := range m.fixed {
 		closeAll(list)
 	}
-	m.exe.Close()
+	for _, exe := range m.loaded {
+		exe.Close()
+	}
 	m.client.Close()
 	m.ahead.Wait()
 	released := make(chan struct{})

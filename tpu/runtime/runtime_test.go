@@ -62,7 +62,7 @@ func TestOutputIsState(t *testing.T) {
 
 // A cache stays in its device memory: the buffer is donated from call to call.
 func TestCacheDonated(t *testing.T) {
-	m := artifact.Manifest{
+	m := single{
 		Inputs:  []artifact.Port{port("row", tensor.F32, 1, 16), port("pos", tensor.I32)},
 		Outputs: []artifact.Port{port("sum", tensor.F32, 16)},
 		State:   []artifact.Weight{{Name: "cache", Class: "constant", Type: artifact.MakeType(tensor.Make(tensor.F32, 64, 16))}},
@@ -214,7 +214,7 @@ func TestStateGiven(t *testing.T) {
 }
 
 func TestInputsAfter(t *testing.T) {
-	m := artifact.Manifest{
+	m := single{
 		Inputs:  []artifact.Port{port("x", tensor.F32, 4), port("mask", tensor.Bool, 2)},
 		Args:    []artifact.Slot{slot(artifact.KindInput, 0), slot(artifact.KindInput, 1)},
 		Results: [][]artifact.Slot{{slot(artifact.KindInput, 0)}},
@@ -330,7 +330,7 @@ func TestOtherPlugin(t *testing.T) {
 	m, c := counter()
 	m.Plugin = artifact.Plugin{Name: "older", Version: "0.1", SHA256: sum([]byte("older"))}
 	m.Options = []artifact.Option{{Name: "level", Value: "3"}}
-	c.Executable = []byte("machine code of another plugin")
+	c.Programs = []artifact.ProgramContents{{Program: []byte(counterProgram), Executable: []byte("machine code of another plugin")}}
 	path := build(t, t.TempDir(), counterProgram, m, c)
 	_, err := Open(t.Context(), path, Options{})
 	require.ErrorIs(t, err, ErrCompileForbidden)
@@ -356,7 +356,7 @@ func TestDamagedExecutable(t *testing.T) {
 	path := build(t, t.TempDir(), counterProgram, m, c)
 	a, err := artifact.Open(path)
 	require.NoError(t, err)
-	code, err := a.Section(artifact.ExecutableSection)
+	code, err := a.Section(artifact.ExecutableSection(0))
 	require.NoError(t, err)
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -366,7 +366,7 @@ func TestDamagedExecutable(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.tpuc")
 	require.NoError(t, os.WriteFile(bad, data, 0o644))
 	_, err = Open(t.Context(), bad, Options{})
-	require.ErrorContains(t, err, "section executable.bin is damaged")
+	require.ErrorContains(t, err, "section executable-0.bin is damaged")
 }
 
 // A manifest that does not describe the executable is refused before anything runs.
@@ -391,15 +391,14 @@ func TestNoTPU(t *testing.T) {
 	m, c := counter()
 	m.Target = artifact.Target{Name: "v6e:1x1", Platform: "tpu", Devices: 1}
 	m.Plugin = artifact.Plugin{Name: "libtpu", Version: "0", SHA256: sum(nil)}
-	c.Executable = []byte("for a TPU")
+	c.Programs = []artifact.ProgramContents{{Program: []byte(counterProgram), Executable: []byte("for a TPU")}}
 	path := filepath.Join(t.TempDir(), "model.tpuc")
-	c.Program = []byte(counterProgram)
-	require.NoError(t, artifact.Write(path, m, c))
+	require.NoError(t, artifact.Write(path, m.manifest(), c))
 	_, err := Open(t.Context(), path, Options{hasTPU: func() bool { return false }})
 	require.ErrorContains(t, err, "the program is for v6e:1x1 and this machine has no TPU")
 
 	m.Target.Devices = 4
-	require.NoError(t, artifact.Write(path, m, c))
+	require.NoError(t, artifact.Write(path, m.manifest(), c))
 	_, err = Open(t.Context(), path, Options{})
 	require.ErrorContains(t, err, "4 devices (v6e:1x1), wanted one")
 }

@@ -25,12 +25,14 @@ type Session struct {
 	state   []*pjrt.Buffer // by manifest index; nil when lost or closed
 	mutated []mutated      // new contents of inputs that the last call changed
 	lost    error          // why state is nil
+	program int            // of the last call
 }
 
 // mutated is an input's new contents, on the device.
 type mutated struct {
 	input  int
 	buffer *pjrt.Buffer
+	typ    artifact.Type
 }
 
 // NewSession makes a session whose state has its initial contents.
@@ -95,11 +97,19 @@ func (s *Session) Close() {
 	s.model.mu.Unlock()
 }
 
-// Run makes one call: inputs in the manifest's order, row-major, not changed and not kept; outputs in the manifest's order. Every input that does
-// not fit is named in one diag.List. State moves on with every call that is started; when such a call fails or ctx ends it first, the state is
+// Program is the program of the last call that was started, and before the first call the artifact's first.
+func (s *Session) Program() *artifact.Program {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &s.model.Manifest().Programs[s.program]
+}
+
+// Run makes one call, of the program whose inputs have these shapes: inputs in the manifest's order, row-major, not changed and not kept; outputs
+// in the manifest's order. Every input that does not fit is named in one diag.List. State moves on with every call that is started; when such a call fails or ctx ends it first, the state is
 // lost (ErrLost) until Reset. A session without state just goes on.
 func (s *Session) Run(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
-	if err := s.model.CheckInputs(inputs); err != nil {
+	program, err := s.model.pick(inputs)
+	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -110,22 +120,24 @@ func (s *Session) Run(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.T
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx) // nothing is started, so nothing is lost
 	}
-	args, uploads, err := s.arguments(inputs)
+	man := s.model.Manifest()
+	prog := &man.Programs[program]
+	args, uploads, err := s.arguments(prog, inputs)
 	defer func() { closeAll(uploads) }()
 	if err != nil {
 		return nil, err
 	}
 	s.dropMutated()
-	results, err := s.model.exe.Execute(ctx, args, pjrt.ExecuteOptions{})
+	s.program = program
+	results, err := s.model.loaded[program].Execute(ctx, args, pjrt.ExecuteOptions{})
 	if err != nil {
 		return nil, s.fail(ctx, err)
 	}
-	outputs, temporary := s.take(results)
+	outputs, temporary := s.take(prog, results)
 	defer func() { closeAll(temporary) }()
-	man := s.model.Manifest()
 	out := make([]*tensor.Tensor, len(outputs))
 	for i, b := range outputs {
-		t, err := man.Outputs[i].Tensor()
+		t, err := prog.Outputs[i].Tensor()
 		if err == nil {
 			out[i], err = fetch(ctx, b, t)
 		}
@@ -175,7 +187,7 @@ func (s *Session) InputsAfter(ctx context.Context) ([]weights.Named, error) {
 	var out []weights.Named
 	for _, m := range s.mutated {
 		p := man.Inputs[m.input]
-		t, err := p.Tensor()
+		t, err := m.typ.Tensor()
 		if err != nil {
 			return nil, err
 		}
@@ -188,11 +200,11 @@ func (s *Session) InputsAfter(ctx context.Context) ([]weights.Named, error) {
 	return out, nil
 }
 
-// arguments are the program's arguments; uploads are those that belong to this call, also after an error.
-func (s *Session) arguments(inputs []*tensor.Tensor) (args, uploads []*pjrt.Buffer, err error) {
+// arguments are prog's arguments; uploads are those that belong to this call, also after an error.
+func (s *Session) arguments(prog *artifact.Program, inputs []*tensor.Tensor) (args, uploads []*pjrt.Buffer, err error) {
 	man := s.model.Manifest()
-	args = make([]*pjrt.Buffer, len(man.Args))
-	for i, slot := range man.Args {
+	args = make([]*pjrt.Buffer, len(prog.Args))
+	for i, slot := range prog.Args {
 		switch slot.Kind {
 		case artifact.KindWeight:
 			args[i] = s.model.fixed[0][slot.Index]
@@ -212,12 +224,11 @@ func (s *Session) arguments(inputs []*tensor.Tensor) (args, uploads []*pjrt.Buff
 	return args, uploads, nil
 }
 
-// take files a call's results: state replaces the old, whose memory the call has taken, and changed inputs are kept. outputs are by index, and
+// take files the results of a call of prog: state replaces the old, whose memory the call has taken, and changed inputs are kept. outputs are by index, and
 // may be state as well; temporary are the results that nothing keeps, for the caller to close.
-func (s *Session) take(results []*pjrt.Buffer) (outputs, temporary []*pjrt.Buffer) {
-	man := s.model.Manifest()
-	outputs = make([]*pjrt.Buffer, len(man.Outputs))
-	for i, slots := range man.Results {
+func (s *Session) take(prog *artifact.Program, results []*pjrt.Buffer) (outputs, temporary []*pjrt.Buffer) {
+	outputs = make([]*pjrt.Buffer, len(prog.Outputs))
+	for i, slots := range prog.Results {
 		kept := false
 		for _, slot := range slots {
 			switch slot.Kind {
@@ -228,7 +239,7 @@ func (s *Session) take(results []*pjrt.Buffer) (outputs, temporary []*pjrt.Buffe
 				s.state[slot.Index] = results[i]
 				kept = true
 			case artifact.KindInput:
-				s.mutated = append(s.mutated, mutated{slot.Index, results[i]})
+				s.mutated = append(s.mutated, mutated{slot.Index, results[i], prog.Inputs[slot.Index]})
 				kept = true
 			}
 		}

@@ -1,0 +1,170 @@
+package tpuc
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"tpuc/frontend/weights"
+	"tpuc/ir"
+	"tpuc/ir/tensor"
+	"tpuc/lower"
+	"tpuc/tpu"
+	"tpuc/tpu/artifact"
+)
+
+func (c *compilation) pack(context.Context) error {
+	if c.o.Output == "" {
+		return nil
+	}
+	m, data, err := c.artifact()
+	if err != nil {
+		return err
+	}
+	if err := artifact.Write(c.o.Output, m, data); err != nil {
+		return err
+	}
+	c.report.Output = c.o.Output
+	if m.Checkpoint != nil && !c.o.EmbedWeights && !c.runs && !beside(c.o.Output, c.path) {
+		c.report.Notes = append(c.report.Notes, fmt.Sprintf("%s holds no weights and %s is not in its folder: put it there, or run with --weights %s; --embed-weights puts the weights into the artifact",
+			c.o.Output, m.Checkpoint.Name, c.path))
+	}
+	return nil
+}
+
+// beside says whether the folder of the artifact has the model's file under its name, which is where an artifact looks for its weights.
+func beside(output, model string) bool {
+	want, err := os.Stat(model)
+	if err != nil {
+		return false
+	}
+	have, err := os.Stat(filepath.Join(filepath.Dir(output), filepath.Base(model)))
+	return err == nil && os.SameFile(want, have)
+}
+
+// artifact is the manifest and the contents of the compiled program.
+func (c *compilation) artifact() (artifact.Manifest, artifact.Contents, error) {
+	p := c.program
+	m := artifact.Manifest{
+		Tpuc:    Version,
+		Model:   artifact.Model{Name: c.model.Name, Kind: c.model.Kind},
+		Target:  artifact.Target{Name: c.o.Target.String(), Platform: c.o.Target.Platform(), Devices: c.o.Target.Devices()},
+		Plugin:  artifact.Plugin{Name: c.plugin.Name, Version: c.plugin.Version, SHA256: c.plugin.Digest, PlatformVersion: c.result.Stats.PlatformVersion},
+		Symbols: c.model.Symbols,
+		Weights: []artifact.Weight{}, State: []artifact.Weight{}, Constants: []artifact.Weight{},
+	}
+	prog := artifact.Program{Numbers: c.model.Numbers, Results: make([][]artifact.Slot, len(p.Results)), Memory: memory(c.result)}
+	for _, x := range c.model.Inputs {
+		m.Inputs, prog.Inputs = append(m.Inputs, x.signature()), append(prog.Inputs, artifact.MakeType(x.Type))
+	}
+	for _, x := range c.model.Outputs {
+		m.Outputs, prog.Outputs = append(m.Outputs, x.signature()), append(prog.Outputs, artifact.MakeType(x.Type))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.model.Dims)) {
+		prog.Dims = append(prog.Dims, artifact.Dim{Name: name, Value: c.model.Dims[name]})
+	}
+	args := make(map[string][]int) // of each kind the program's arguments, by place in the manifest's list
+	for i, a := range p.Args {
+		slot := artifact.Slot{Kind: string(a.Kind), Index: len(args[string(a.Kind)])}
+		args[slot.Kind] = append(args[slot.Kind], i)
+		prog.Args = append(prog.Args, slot)
+		switch a.Kind {
+		case lower.Weight:
+			m.Weights = append(m.Weights, artifactWeight(a, i))
+		case lower.State:
+			m.State = append(m.State, artifactWeight(a, i))
+		case lower.Constant:
+			m.Constants = append(m.Constants, artifactWeight(a, i))
+		}
+		if a.Alias >= 0 {
+			prog.Aliases = append(prog.Aliases, artifact.Alias{Result: a.Alias, Argument: i})
+		}
+	}
+	for i, r := range p.Outputs {
+		prog.Results[r] = append(prog.Results[r], artifact.Slot{Kind: artifact.KindOutput, Index: i})
+	}
+	for _, u := range p.Updates {
+		prog.Results[u.Result] = append(prog.Results[u.Result], prog.Args[u.Arg])
+	}
+	if c.model.Weights != nil && len(m.Weights)+len(m.State) > 0 {
+		st, err := os.Stat(c.path)
+		if err != nil {
+			return m, artifact.Contents{}, err
+		}
+		m.Checkpoint = &artifact.Source{Name: filepath.Base(c.path), Size: st.Size(), Identity: c.model.program.Weights().Identity()}
+	}
+	load := func(kind string) func(int) (*tensor.Tensor, error) {
+		return func(i int) (*tensor.Tensor, error) { return c.contents(args[kind][i]) }
+	}
+	m.Programs = []artifact.Program{prog}
+	data := artifact.Contents{
+		Programs:  []artifact.ProgramContents{{Program: p.Text, Executable: c.result.Executable}},
+		Constants: load(artifact.KindConstant),
+	}
+	if c.o.EmbedWeights {
+		data.Weights, data.State = load(artifact.KindWeight), load(artifact.KindState)
+	} else {
+		data.State = func(i int) (*tensor.Tensor, error) { // state outside of the checkpoint has nowhere else to be
+			if p.Args[args[artifact.KindState][i]].Weight.Class != ir.Constant {
+				return nil, nil
+			}
+			return c.contents(args[artifact.KindState][i])
+		}
+	}
+	return m, data, nil
+}
+
+// contents is the contents of argument i, which is no input.
+func (c *compilation) contents(i int) (*tensor.Tensor, error) {
+	a := c.program.Args[i]
+	switch {
+	case a.Value != nil:
+		return a.Value, nil
+	case a.Weight.Data != nil:
+		return a.Weight.Data, nil
+	case c.model.Weights == nil:
+		return nil, fmt.Errorf("weight %s: a module in textual form holds no weights", a.Weight.Sym)
+	}
+	return weights.Lookup(c.model.Weights, a.Weight.Source)
+}
+
+func artifactPorts(ports []Port) []artifact.Port {
+	out := make([]artifact.Port, len(ports))
+	for i, p := range ports {
+		out[i] = p.artifact()
+	}
+	return out
+}
+
+func (p Port) artifact() artifact.Port {
+	return artifact.Port{Name: p.Name, Path: p.Path, Ordinal: p.Ordinal, Type: artifact.MakeType(p.Type)}
+}
+
+// signature is the port with its open dimensions as expressions.
+func (p Port) signature() artifact.Signature {
+	s := artifact.Fixed(p.artifact())
+	if p.Open != nil {
+		s.Dims = p.Open
+	}
+	return s
+}
+
+// artifactWeight describes a weight, or a literal that became an argument.
+func artifactWeight(a lower.Arg, arg int) artifact.Weight {
+	if a.Weight == nil {
+		return artifact.Weight{Name: fmt.Sprintf("literal_%d", arg), Class: ir.Constant.String(), Type: artifact.MakeType(a.Type)}
+	}
+	w := artifact.Weight{Name: a.Weight.Sym, Names: a.Weight.Names, Class: a.Weight.Class.String(), Type: artifact.MakeType(a.Type)}
+	if a.Weight.Source != nil {
+		w.Expr = a.Weight.Source.String()
+	}
+	return w
+}
+
+func memory(r *tpu.Result) *artifact.Memory {
+	s := r.Stats.Memory
+	return &artifact.Memory{Code: s.GeneratedCode, Argument: s.Argument, Output: s.Output, Alias: s.Alias, Temp: s.Temp, Peak: s.Peak}
+}
