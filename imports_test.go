@@ -25,7 +25,7 @@ var mayImport = map[string]string{
 	"ir/text":   "ir ir/op ir/tensor ir/diag ir/weight",
 	"ir/eval":   "ir ir/tensor ir/diag",
 
-	"frontend/pt2":       "ir ir/op ir/tensor ir/weight ir/diag frontend/weights internal/compare internal/jsonerr",
+	"frontend/pt2":       "ir ir/op ir/eval ir/tensor ir/weight ir/diag frontend/weights internal/compare internal/jsonerr",
 	"frontend/stablehlo": "ir ir/op ir/tensor ir/diag",
 	"frontend/weights":   "frontend/weights/pickle ir/tensor ir/weight ir/diag internal/atomicfile internal/jsonerr internal/mmap internal/zipend",
 
@@ -33,6 +33,8 @@ var mayImport = map[string]string{
 
 	"passes": "ir ir/op ir/text ir/eval ir/tensor ir/diag tpu/chip internal/atomicfile",
 	"lower":  "ir ir/op ir/tensor tpu/chip ir/diag",
+
+	"cache": "internal/atomicfile internal/jsonerr internal/mmap",
 
 	"tpu/chip":     "",
 	"tpu/pjrt":     "",
