@@ -104,15 +104,15 @@ func (e *Evaluator) contents(w *ir.Weight) (*tensor.Tensor, error) {
 	if e.source == nil || w.Source == nil {
 		return nil, fmt.Errorf("the module does not hold it, wanted %s: name the file that does", w.Value.Type)
 	}
-	want := weights.Want{Names: w.Names, Expr: w.Source}
-	c, lifted := w.Source.(weight.Const)
+	leaf := weight.Leaf(w.Source)
+	c, lifted := leaf.(weight.Const)
 	if lifted { // the file it was lifted from has it by name
 		if len(w.Names) == 0 {
 			return nil, fmt.Errorf("constant %s has no name to look for in %s", c, e.source.Label())
 		}
-		want.Expr = weight.Tensor{Name: w.Names[0], T: w.Value.Type}
+		leaf = weight.Tensor{Name: w.Names[0], T: c.T}
 	}
-	bound, err := weights.Bind(e.source, []weights.Want{want})
+	bound, err := weights.Bind(e.source, []weights.Want{{Names: w.Names, Expr: leaf}})
 	if err != nil {
 		return nil, err
 	}
@@ -125,5 +125,5 @@ func (e *Evaluator) contents(w *ir.Weight) (*tensor.Tensor, error) {
 			return nil, fmt.Errorf("tensor %q of %s has sha256 %x, wanted the constant %s", bound[0].Name, e.source.Label(), sum, c.Digest)
 		}
 	}
-	return x, nil
+	return weight.Eval(w.Source, x)
 }

@@ -53,7 +53,7 @@ func ParseNPY(data []byte) (*tensor.Tensor, error) {
 			strides[i] = n
 			n *= d
 		}
-		body = gather(body, h.shape, strides, 0, d.Size())
+		return tensor.Gather(t, body, 0, strides), nil
 	}
 	return tensor.New(t, body)
 }

@@ -98,13 +98,19 @@ type Want struct {
 
 // Bound is a weight found in a Source.
 type Bound struct {
-	Name   string // the name it has there
-	Type   tensor.Type
+	Name   string // the name that the tensor it reads has there
+	expr   weight.Expr
 	source Source
 }
 
-// Load is the weight's elements.
-func (b Bound) Load() (*tensor.Tensor, error) { return b.source.Load(b.Name) }
+// Load is the weight's elements, in place where they lie in the Source as the expression gives them.
+func (b Bound) Load() (*tensor.Tensor, error) {
+	x, err := b.source.Load(b.Name)
+	if err != nil {
+		return nil, err
+	}
+	return weight.Eval(b.expr, x)
+}
 
 // Bind finds every want in src, without reading elements, and returns them in order. All tensors that are missing or have another dtype or
 // shape are reported together, in a diag.List.
@@ -134,7 +140,7 @@ func Lookup(src Source, expr weight.Expr) (*tensor.Tensor, error) {
 }
 
 func bind(src Source, w Want) (Bound, *diag.Error) {
-	t, ok := w.Expr.(weight.Tensor)
+	t, ok := weight.Leaf(w.Expr).(weight.Tensor)
 	if !ok {
 		return Bound{}, diag.Errorf(nil, "weights/expr", "%s: weight %s is no tensor of a checkpoint", src.Label(), w.Expr)
 	}
@@ -162,7 +168,7 @@ func bind(src Source, w Want) (Bound, *diag.Error) {
 		case !slices.Equal(got.Dims, t.T.Dims):
 			return Bound{}, diag.Errorf(nil, "weights/shape", "%s: tensor %q has shape %v, wanted %v (%s)", src.Label(), name, got.Dims, t.T.Dims, t.T)
 		}
-		return Bound{name, got, src}, nil
+		return Bound{name, w.Expr, src}, nil
 	}
 	e := diag.Errorf(nil, "weights/missing", "%s: no tensor %q, wanted %s", src.Label(), t.Name, t.T)
 	if len(names) > 1 {

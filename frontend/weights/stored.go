@@ -119,7 +119,7 @@ func (a *Archive) LoadStored(s Stored) (*tensor.Tensor, error) {
 		}
 		return &tensor.Tensor{Type: s.Type, Data: data[from : from+n : from+n]}, nil
 	}
-	return &tensor.Tensor{Type: s.Type, Data: gather(data, s.Type.Dims, s.Strides, s.Offset, int(size))}, nil
+	return tensor.Gather(s.Type, data, s.Offset, s.Strides), nil
 }
 
 // Digest is the hex SHA-256 of a tensor's row-major bytes. It is computed once for each view.

@@ -53,34 +53,7 @@ func evalBroadcast(in []*tensor.Tensor, a BroadcastAttr, out []tensor.Type) ([]*
 			strides[d] = xs[i]
 		}
 	}
-	return result(strided(x, out[0], 0, strides))
-}
-
-// strided copies the elements of x at offset plus the strides, in elements, into a tensor of type t.
-func strided(x *tensor.Tensor, t tensor.Type, offset int64, strides []int64) *tensor.Tensor {
-	y := tensor.Zeros(t)
-	size := int64(t.DType.Size())
-	outer, n, step := t.Dims, int64(1), int64(0) // the last dimension is an inner loop of n elements, step apart
-	if last := t.Rank() - 1; last >= 0 {
-		outer, n, step = t.Dims[:last], t.Dims[last], strides[last]
-	}
-	to := y.Data
-	walk(outer, func(ix []int64) {
-		at := offset
-		for d, i := range ix {
-			at += i * strides[d]
-		}
-		if step == 1 && n > 0 {
-			copy(to[:n*size], x.Data[at*size:])
-			to = to[n*size:]
-			return
-		}
-		for range n {
-			copy(to[:size], x.Data[at*size:])
-			to, at = to[size:], at+step
-		}
-	})
-	return y
+	return result(tensor.Gather(out[0], x.Data, 0, strides))
 }
 
 // walk visits every index of dims in row-major order. ix is reused.

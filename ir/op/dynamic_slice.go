@@ -26,7 +26,7 @@ var DynamicSlice = define(Def[DynamicSliceAttr]{
 		for d, s := range in[1:] {
 			offset += clampIndex(s, 0, in[0].Dims[d]-a.Sizes[d]) * strides[d]
 		}
-		return result(strided(in[0], out[0], offset, strides))
+		return result(tensor.Gather(out[0], in[0].Data, offset, strides))
 	},
 	Cost: func(n *ir.Node, _ DynamicSliceAttr) ir.Cost { return ir.Cost{Bytes: 2 * n.Outs[0].Type.Bytes()} },
 })

@@ -35,7 +35,7 @@ var Iota = define(Def[IotaAttr]{
 		}
 		strides := make([]int64, a.Type.Rank())
 		strides[a.Axis] = 1
-		return result(strided(tensor.FromInts(tensor.Make(a.Type.DType, n), count), a.Type, 0, strides))
+		return result(tensor.Gather(a.Type, tensor.FromInts(tensor.Make(a.Type.DType, n), count).Data, 0, strides))
 	},
 	Cost: noCost[IotaAttr],
 })

@@ -54,7 +54,7 @@ func inferPad(in []tensor.Type, a PadAttr) ([]tensor.Type, error) {
 // evalPad fills the result with the value and puts every element of x that is not cropped in its place.
 func evalPad(in []*tensor.Tensor, a PadAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
 	x := in[0]
-	y := strided(in[1], out[0], 0, make([]int64, out[0].Rank()))
+	y := tensor.Gather(out[0], in[1].Data, 0, make([]int64, out[0].Rank()))
 	size := int64(x.DType.Size())
 	strides := tensor.Strides(y.Dims)
 	from := int64(0)

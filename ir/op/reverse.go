@@ -31,7 +31,7 @@ var Reverse = define(Def[ReverseAttr]{
 			offset += (in[0].Dims[d] - 1) * strides[d]
 			strides[d] = -strides[d]
 		}
-		return result(strided(in[0], out[0], offset, strides))
+		return result(tensor.Gather(out[0], in[0].Data, offset, strides))
 	},
 	Cost: noCost[ReverseAttr],
 })

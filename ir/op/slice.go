@@ -28,7 +28,7 @@ var Slice = define(Def[SliceAttr]{
 			offset += a.Start[d] * strides[d]
 			strides[d] *= a.Stride[d]
 		}
-		return result(strided(in[0], out[0], offset, strides))
+		return result(tensor.Gather(out[0], in[0].Data, offset, strides))
 	},
 	Cost: func(n *ir.Node, _ SliceAttr) ir.Cost { return ir.Cost{Bytes: 2 * n.Outs[0].Type.Bytes()} },
 })

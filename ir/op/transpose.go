@@ -26,7 +26,7 @@ var Transpose = define(Def[TransposeAttr]{
 			Out: []tensor.Type{n.Outs[0].Type}})
 	},
 	Eval: func(in []*tensor.Tensor, a TransposeAttr, out []tensor.Type) ([]*tensor.Tensor, error) {
-		return result(strided(in[0], out[0], 0, pick(tensor.Strides(in[0].Dims), a.Perm)))
+		return result(tensor.Gather(out[0], in[0].Data, 0, pick(tensor.Strides(in[0].Dims), a.Perm)))
 	},
 	Cost: noCost[TransposeAttr],
 })

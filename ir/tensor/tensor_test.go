@@ -182,6 +182,28 @@ func TestStrides(t *testing.T) {
 	require.Equal(t, []int64{4, 4, 1}, Strides([]int64{2, 0, 4}), "an empty dimension does not make strides vanish")
 }
 
+func TestGather(t *testing.T) {
+	data := []byte{0, 1, 2, 3, 4, 5}
+	for _, c := range []struct {
+		offset  int64
+		dims    []int64
+		strides []int64
+		want    []byte
+	}{
+		{0, []int64{3, 2}, []int64{1, 3}, []byte{0, 3, 1, 4, 2, 5}}, // a transpose
+		{1, []int64{2, 2}, []int64{3, 1}, []byte{1, 2, 4, 5}},       // runs of two
+		{5, []int64{6}, []int64{-1}, []byte{5, 4, 3, 2, 1, 0}},      // backwards
+		{2, []int64{2, 1, 2}, []int64{0, 7, 0}, []byte{2, 2, 2, 2}}, // repeated
+		{9, []int64{2, 0}, []int64{1, 1}, []byte{}},                 // empty, wherever it lies
+		{4, nil, nil, []byte{4}},                                    // one element
+	} {
+		x := Gather(Make(U8, c.dims...), data, c.offset, c.strides)
+		require.Equal(t, c.want, x.Data, "%v", c)
+		require.Equal(t, c.dims, x.Dims)
+	}
+	require.Equal(t, []float64{2, 1}, Gather(Make(F64, 2), FromFloats(Make(F64, 2), []float64{1, 2}).Data, 1, []int64{-1}).Floats())
+}
+
 func FuzzParseType(f *testing.F) {
 	for _, s := range []string{"f32[2,3]", "bf16[]", "i4[0]", "f8e4m3fn[1]", "", "f32", "f32[", "f32[]x", "f32[-1]", "f32[2,]", "f32[,2]", "f99[2]", "f32[9223372036854775808]",
 		"f64[4294967296,4294967296]", "u1[01]", "f32[ 2]", "c64[2][3]", "f32[1" + strings.Repeat(",1", 64) + "]"} {

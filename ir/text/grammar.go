@@ -43,11 +43,39 @@ type weightDecl struct {
 	Sharding *shardRef `parser:"@@?"`
 }
 
+// source is a source expression as it stands, its blanks aside: package weight reads it. Every bracket in it is closed.
 type source struct {
 	Pos  lexer.Position
-	Name string `parser:"  @String"`
-	Kind string `parser:"| @Ident"`
-	Arg  string `parser:"  ( '(' @String ')' )?"`
+	Text string
+}
+
+// Parse takes a string, or a word and what stands in brackets behind it.
+func (s *source) Parse(lex *lexer.PeekingLexer) error {
+	tokens := grammar().Lexer().Symbols()
+	first := lex.Peek()
+	s.Pos = first.Pos
+	if first.Type != tokens["String"] && first.Type != tokens["Ident"] {
+		return participle.Errorf(first.Pos, "unexpected token %q (expected a source)", first)
+	}
+	s.Text = lex.Next().Value
+	for depth := 0; first.Type == tokens["Ident"]; {
+		switch t := lex.Peek(); {
+		case depth == 0 && t.Value != "(":
+			return nil
+		case t.EOF():
+			return participle.Errorf(t.Pos, "unexpected token %q (expected \")\")", t)
+		case t.Value == "(":
+			depth++
+		case t.Value == ")":
+			depth--
+			if depth == 0 {
+				s.Text += lex.Next().Value
+				return nil
+			}
+		}
+		s.Text += lex.Next().Value
+	}
+	return nil
 }
 
 // func @main(%x: bf16[8,256] <tp,_>) {

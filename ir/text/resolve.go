@@ -163,8 +163,10 @@ func (r *resolver) weight(d *weightDecl) {
 		}
 	}
 	t, ok := r.typ(d.Type)
-	w.Source = r.source(d.Source, t)
-	if s, named := w.Source.(weight.Tensor); named && d.Source.Kind == "" {
+	if ok {
+		w.Source = r.source(d.Source, t)
+	}
+	if s, named := w.Source.(weight.Tensor); named && d.Source.Text[0] == '"' {
 		w.Names = append(w.Names, s.Name)
 	}
 	for _, n := range d.Names {
@@ -183,21 +185,17 @@ func (r *resolver) weight(d *weightDecl) {
 	r.syms[key] = v
 }
 
-// source reads a source expression. Its elements have the type of the weight.
+// source reads a source expression, which gives what the weight is.
 func (r *resolver) source(s *source, t tensor.Type) weight.Expr {
-	arg := r.unquote(s.Pos, s.Arg)
-	switch {
-	case s.Kind == "":
-		return weight.Tensor{Name: r.unquote(s.Pos, s.Name), T: t}
-	case s.Kind == "none" && s.Arg == "":
+	if s.Text == "none" {
 		return nil
-	case s.Kind == "tensor" && s.Arg != "":
-		return weight.Tensor{Name: arg, T: t}
-	case s.Kind == "const" && s.Arg != "":
-		return weight.Const{Digest: arg, T: t}
 	}
-	r.errorf(r.cur, s.Pos, "text/source", "source %s, wanted a quoted name, tensor(\"name\"), const(\"digest\") or none", s.Kind)
-	return nil
+	e, err := weight.Parse(s.Text, t)
+	if err != nil {
+		r.errorf(r.cur, s.Pos, "text/source", "%v", err)
+		return nil
+	}
+	return e
 }
 
 // function makes a function and its parameters. The last one is the entry; values of the one before are out of sight.

@@ -210,7 +210,7 @@ func TestStateGiven(t *testing.T) {
 	m.State[0].Expr = `const("1234")`
 	path = build(t, t.TempDir(), counterProgram, m, c)
 	_, err = Open(t.Context(), path, Options{Weights: memory{}})
-	require.ErrorContains(t, err, `constant "n" has no contents in the artifact, and its source expression const("1234") is no quoted name`)
+	require.ErrorContains(t, err, `constant "n" has no contents in the artifact, and its source expression const("1234") reads no tensor of a checkpoint`)
 }
 
 func TestInputsAfter(t *testing.T) {

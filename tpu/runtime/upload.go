@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"unsafe"
 
 	"tpuc/frontend/weights"
@@ -94,17 +93,20 @@ func (m *Model) openSource(opts Options) error {
 	return nil
 }
 
-// parseExpr reads the text of a source expression that names one tensor.
+// parseExpr reads a source expression over a tensor of a checkpoint.
 func parseExpr(w artifact.Weight) (weight.Expr, error) {
 	t, err := w.Tensor()
 	if err != nil {
 		return nil, err
 	}
-	name, err := strconv.Unquote(w.Expr)
+	e, err := weight.Parse(w.Expr, t)
 	if err != nil {
-		return nil, fmt.Errorf("its source expression %s is no quoted name of a tensor", w.Expr)
+		return nil, fmt.Errorf("its source expression is wrong: %w", err)
 	}
-	return weight.Tensor{Name: name, T: t}, nil
+	if _, ok := weight.Leaf(e).(weight.Tensor); !ok {
+		return nil, fmt.Errorf("its source expression %s reads no tensor of a checkpoint", e)
+	}
+	return e, nil
 }
 
 // upload puts weights and constants on the device.
