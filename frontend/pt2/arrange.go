@@ -13,6 +13,7 @@ var arrangeRules = map[string]rule{
 	"cat":          value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
 	"concat":       value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
 	"concatenate":  value(func(c *call) *ir.Value { return c.cat(c.int("dim")) }),
+	"_chunk_cat":   value(chunkCat),
 	"stack":        value(stack),
 	"hstack":       value(func(c *call) *ir.Value { return c.stackAlong(1, 1, false) }),
 	"vstack":       value(func(c *call) *ir.Value { return c.stackAlong(2, 0, false) }),
@@ -70,6 +71,29 @@ func (c *call) cat(dim int64) *ir.Value {
 		return c.cast(xs[0], d)
 	}
 	return concat(c.b, c.wrap("dim", dim, kept[0].Type.Rank()), kept...)
+}
+
+// chunkCat fills up each tensor along dim with zeros to num_chunks equal chunks, flattens every chunk with the dimensions that follow, and
+// joins the chunks of the same number.
+func chunkCat(c *call) *ir.Value {
+	xs, k := c.vals("tensors"), c.int("num_chunks")
+	if len(xs) == 0 || k < 1 || k > maxParts {
+		c.failf("%d chunks of %d tensors, wanted 1 or more", k, len(xs))
+	}
+	axis := c.axis("dim", xs[0].Type.Rank())
+	for i, x := range xs {
+		if x.Type.Rank() <= axis {
+			c.failf("tensor %d is %s, wanted a dimension %d", i, x.Type, axis)
+		}
+		n := x.Type.Dims[axis]
+		high := make([]int64, x.Type.Rank())
+		high[axis] = (n+k-1)/k*k - n
+		pad := op.PadAttr{Low: make([]int64, len(high)), High: high, Interior: make([]int64, len(high))}
+		full := op.Pad.Make(c.b, pad, x, zero(c.b, x.Type.DType))
+		rest := full.Type.WithDims(full.Type.Dims[axis:]...).Elements() / k
+		xs[i] = reshape(c.b, full, slices.Concat(x.Type.Dims[:axis], []int64{k, rest}))
+	}
+	return concat(c.b, axis+1, xs...)
 }
 
 // stack joins tensors of one shape along a new dimension, in their common dtype.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -36,8 +37,10 @@ const maxConstant = 64 << 10
 // Import builds the module for one binding. Everything that cannot be imported is reported in one list: unsupported operators with
 // their places and counts, and faults of the archive.
 func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) {
+	sizes := make(Binding, len(bound)) // grows by sizes that the contents of constants decide
+	maps.Copy(sizes, bound)
 	im := &importer{
-		p: p, bound: bound, g: &p.ep.GraphModule.Graph,
+		p: p, bound: sizes, g: &p.ep.GraphModule.Graph,
 		m:       &ir.Module{Func: &ir.Func{Name: "main"}},
 		b:       &ir.Builder{},
 		tensors: make(map[string]*ref, len(p.ep.GraphModule.Graph.TensorValues)),
@@ -48,6 +51,8 @@ func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) 
 		syms:    make(map[string]bool),
 		funcs:   make(map[string]bool),
 		nested:  new(int),
+
+		knowledge: &knowledge{values: make(map[*ir.Value]*tensor.Tensor)},
 	}
 	im.placeholders()
 	if err := im.errs.Err(); err != nil {
@@ -69,6 +74,9 @@ func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) 
 	}
 	out := &Imported{Module: im.m, Binding: bound}
 	if err := im.finish(out); err != nil {
+		return nil, err
+	}
+	if err := im.knowledge.check(); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -95,6 +103,8 @@ type importer struct {
 	vmaps    []*vmap   // regions that have begun, outermost first
 	nesting  int       // of the graph in work
 	nested   *int      // nodes of graphs within graphs imported so far
+
+	knowledge *knowledge // shared with graphs within graphs
 
 	locs    locs
 	lacking lacking
@@ -255,6 +265,7 @@ func (im *importer) bindResults(c *call, results []*ref) {
 		if !ok {
 			c.failf("the graph does not describe tensor %q", clip(name))
 		}
+		im.bindSizes(&meta, r.typ)
 		want, strides, err := im.typeOf(&meta)
 		if err != nil {
 			c.failf("tensor %q: %v", clip(name), err)
@@ -274,6 +285,23 @@ func (im *importer) bindResults(c *call, results []*ref) {
 			c.failf("tensor %q is made twice", clip(name))
 		}
 		im.tensors[name] = r
+	}
+}
+
+// bindSizes gives the symbols of sizes that depend on the data the values that a rule found.
+func (im *importer) bindSizes(meta *tensorMeta, t tensor.Type) {
+	if len(meta.Sizes) != t.Rank() {
+		return
+	}
+	for i, s := range meta.Sizes {
+		if s.Expr == nil {
+			continue
+		}
+		if e, err := im.p.parse(s.Expr.Expr); err == nil && e.fn == "Symbol" {
+			if _, ok := im.bound[e.name]; !ok {
+				im.bound[e.name] = t.Dims[i]
+			}
+		}
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 // indexRules read and write elements at computed places. Negative indices count from the end where torch says so; other indices out
 // of range are errors in torch and undefined here.
 var indexRules = map[string]rule{
-	"index.Tensor":          value(index),
-	"_unsafe_index.Tensor":  value(index),
+	"index.Tensor":          value(func(c *call) *ir.Value { return c.indexAt(c.val("self"), c.wrapIndex) }),
+	"_unsafe_index.Tensor":  value(func(c *call) *ir.Value { return c.indexAt(c.val("self"), c.wrapIndex) }),
+	"_unsafe_masked_index":  value(maskedIndex),
 	"index_select":          value(func(c *call) *ir.Value { return indexSelect(c) }),
 	"gather":                value(gather),
 	"take_along_dim":        value(takeAlong),
@@ -29,7 +30,13 @@ var indexRules = map[string]rule{
 	"index_fill.int_Tensor": value(indexFill),
 	"index_put":             value(indexPut),
 	"_unsafe_index_put":     value(indexPut),
+	"put":                   value(put),
 	"masked_scatter":        value(maskedScatter),
+	"_unsafe_masked_index_put_accumulate": value(func(c *call) *ir.Value {
+		v := c.val("values")
+		kept := op.BroadcastTo(c.b, c.cast(c.val("mask"), tensor.Bool), v.Type.Dims)
+		return c.indexPut(op.Select.Make(c.b, kept, v, likeF(c.b, v, 0)), true, c.clampIndex)
+	}),
 }
 
 // wrapIndex counts negative indices from the end of n elements.
@@ -41,6 +48,14 @@ func (c *call) wrapIndex(ids *ir.Value, n int64) *ir.Value {
 	return op.Select.Make(c.b, neg, op.Add.Make(c.b, ids, like(c.b, ids, intScalar(n))), ids)
 }
 
+// clampIndex is wrapIndex with indices out of range taken to the ends.
+func (c *call) clampIndex(ids *ir.Value, n int64) *ir.Value {
+	if n == 0 {
+		return ids
+	}
+	return c.wrapIndex(c.clampTo(ids, intScalar(-n), intScalar(n-1)), n)
+}
+
 // advanced is a list of index tensors: index i for dimension i of x; nil entries and the rest are whole dimensions.
 type advanced struct {
 	dims []int64     // the indexed dimensions of x, ascending
@@ -48,8 +63,9 @@ type advanced struct {
 	at   int         // where the index shape stands in the result
 }
 
-// advancedIndex reads the indices argument. Masks are refused: the result's shape depends on them.
-func (c *call) advancedIndex(x tensor.Type) advanced {
+// advancedIndex reads the indices argument; bound brings those of a dimension of n elements to 0 to n-1. Masks are refused: the result's shape
+// depends on them.
+func (c *call) advancedIndex(x tensor.Type, bound func(ids *ir.Value, n int64) *ir.Value) advanced {
 	var a advanced
 	refs := c.refs("indices")
 	if len(refs) > x.Rank() {
@@ -68,7 +84,7 @@ func (c *call) advancedIndex(x tensor.Type) advanced {
 			c.failf("index %d is %s, wanted integers", d, v.Type)
 		}
 		a.dims = append(a.dims, int64(d))
-		ops = append(ops, tensorOperand(c.cast(c.wrapIndex(v, x.Dims[d]), tensor.I64)))
+		ops = append(ops, tensorOperand(c.cast(bound(v, x.Dims[d]), tensor.I64)))
 	}
 	if len(ops) == 0 {
 		return a
@@ -109,10 +125,9 @@ func (a *advanced) windowDims(rank int) []int64 {
 	return out
 }
 
-// index is x[ids, ...]: one index tensor takes slices, several take the elements where they meet.
-func index(c *call) *ir.Value {
-	x := c.val("self")
-	a := c.advancedIndex(x.Type)
+// indexAt is x[ids, ...]: one index tensor takes slices, several take the elements where they meet.
+func (c *call) indexAt(x *ir.Value, bound func(ids *ir.Value, n int64) *ir.Value) *ir.Value {
+	a := c.advancedIndex(x.Type, bound)
 	if len(a.dims) == 0 {
 		return x
 	}
@@ -127,17 +142,47 @@ func index(c *call) *ir.Value {
 		IndexVectorDim: int64(a.ids[0].Type.Rank()), SliceSizes: sizes}, x, a.vectors(c.b))
 }
 
+// maskedIndex is x[ids, ...] where the mask is set, and fill elsewhere, where indices may be out of range.
+func maskedIndex(c *call) *ir.Value {
+	x := c.val("self")
+	fill := constant(c.b, x.Type.DType, c.scalar("fill"))
+	if x.Type.Elements() == 0 {
+		return op.BroadcastTo(c.b, fill, c.resultType().Dims)
+	}
+	y := c.indexAt(x, c.clampIndex)
+	mask := op.BroadcastTo(c.b, c.cast(c.val("mask"), tensor.Bool), y.Type.Dims)
+	return op.Select.Make(c.b, mask, y, op.BroadcastTo(c.b, fill, y.Type.Dims))
+}
+
 // indexPut writes values at index tensors, or through a mask of x's leading dimensions.
-func indexPut(c *call) *ir.Value { return c.indexPut(c.val("values"), c.bool("accumulate")) }
+func indexPut(c *call) *ir.Value {
+	return c.indexPut(c.val("values"), c.bool("accumulate"), c.wrapIndex)
+}
+
+// put writes source at an index of the flattened tensor, or adds it.
+func put(c *call) *ir.Value {
+	x, ids, src := c.val("self"), c.val("index"), c.val("source")
+	n, k := x.Type.Elements(), ids.Type.Elements()
+	if src.Type.Elements() != k {
+		c.failf("index is %s, source %s, wanted as many elements", ids.Type, src.Type)
+	}
+	kind := op.Set
+	if c.bool("accumulate") {
+		kind = op.Sum
+	}
+	ids = c.wrapIndex(reshape(c.b, ids, []int64{k}), n)
+	src = reshape(c.b, c.cast(src, x.Type.DType), []int64{k})
+	return reshape(c.b, c.scatterAlong(kind, reshape(c.b, x, []int64{n}), ids, src, 0), x.Type.Dims)
+}
 
 // indexPut writes v at index tensors, or adds it.
-func (c *call) indexPut(v *ir.Value, accumulate bool) *ir.Value {
+func (c *call) indexPut(v *ir.Value, accumulate bool, bound func(ids *ir.Value, n int64) *ir.Value) *ir.Value {
 	x := c.val("self")
 	v = c.cast(v, x.Type.DType)
 	if y := c.maskedPut(x, v, accumulate); y != nil {
 		return y
 	}
-	a := c.advancedIndex(x.Type)
+	a := c.advancedIndex(x.Type, bound)
 	if len(a.dims) == 0 {
 		v = op.BroadcastTo(c.b, v, x.Type.Dims)
 		if accumulate {
@@ -383,9 +428,6 @@ func scatterReduce(c *call) *ir.Value {
 	axis := c.axis("dim", x.Type.Rank())
 	src := c.cast(c.val("src"), x.Type.DType)
 	if c.str("reduce") == "mean" {
-		if !x.Type.DType.IsFloat() {
-			c.unsupported("the mean of integers")
-		}
 		ones := likeF(c.b, src, 1)
 		base, n := x, likeF(c.b, x, 1)
 		if !c.bool("include_self") {
@@ -394,7 +436,11 @@ func scatterReduce(c *call) *ir.Value {
 			untouched := compare(c.b, op.EQ, hit, zeros)
 			base, n = op.Select.Make(c.b, untouched, x, zeros), op.Select.Make(c.b, untouched, n, zeros)
 		}
-		return op.Div.Make(c.b, c.scatterAlong(op.Sum, base, ids, src, axis), c.scatterAlong(op.Sum, n, ids, ones, axis))
+		total, n := c.scatterAlong(op.Sum, base, ids, src, axis), c.scatterAlong(op.Sum, n, ids, ones, axis)
+		if x.Type.DType.IsInt() {
+			return floorDivision(c.b, []*ir.Value{total, n})
+		}
+		return op.Div.Make(c.b, total, n)
 	}
 	kind := c.reducer("reduce")
 	if !c.bool("include_self") { // elements that get something start from the neutral one

@@ -12,10 +12,6 @@ import (
 var indexReduceRules = map[string]rule{
 	"index_reduce":   value(indexReduce),
 	"segment_reduce": value(segmentReduce),
-	"_unsafe_masked_index_put_accumulate": value(func(c *call) *ir.Value {
-		v := c.val("values")
-		return c.indexPut(op.Select.Make(c.b, op.BroadcastTo(c.b, c.cast(c.val("mask"), tensor.Bool), v.Type.Dims), v, likeF(c.b, v, 0)), true)
-	}),
 }
 
 // neutral is the element that changes nothing under a reduction.

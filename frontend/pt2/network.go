@@ -17,26 +17,20 @@ var networkRules = map[string]rule{
 	"rms_norm":                     value(rmsNorm),
 	"group_norm":                   value(func(c *call) *ir.Value { return c.groupNorm(c.int("num_groups")) }),
 	"native_group_norm":            values(nativeGroupNorm),
-	"batch_norm":                   evalOnly("training", value(batchNorm)),
-	"_native_batch_norm_legit_no_training": values(func(c *call) []*ir.Value {
-		none := splat(c.b, tensor.F32, intScalar(0), []int64{0})
-		return []*ir.Value{batchNorm(c), none, none}
-	}),
-	"instance_norm":          value(instanceNorm),
-	"conv1d":                 value(func(c *call) *ir.Value { return c.conv(1) }),
-	"conv2d":                 value(func(c *call) *ir.Value { return c.conv(2) }),
-	"conv3d":                 value(func(c *call) *ir.Value { return c.conv(3) }),
-	"conv1d.padding":         value(func(c *call) *ir.Value { return c.conv(1) }),
-	"conv2d.padding":         value(func(c *call) *ir.Value { return c.conv(2) }),
-	"conv3d.padding":         value(func(c *call) *ir.Value { return c.conv(3) }),
-	"conv_transpose1d":       value(func(c *call) *ir.Value { return c.convTranspose(1) }),
-	"conv_transpose2d.input": value(func(c *call) *ir.Value { return c.convTranspose(2) }),
-	"conv_transpose3d.input": value(func(c *call) *ir.Value { return c.convTranspose(3) }),
-	"convolution":            value(convolution),
-	"_weight_norm":           value(func(c *call) *ir.Value { return weightNorm(c) }),
-	"embedding":              value(func(c *call) *ir.Value { return op.Embedding.Make(c.b, c.val("weight"), c.val("indices")) }),
-	"cosine_similarity":      value(cosineSimilarity),
-	"_grouped_mm":            value(groupedMM),
+	"conv1d":                       value(func(c *call) *ir.Value { return c.conv(1) }),
+	"conv2d":                       value(func(c *call) *ir.Value { return c.conv(2) }),
+	"conv3d":                       value(func(c *call) *ir.Value { return c.conv(3) }),
+	"conv1d.padding":               value(func(c *call) *ir.Value { return c.conv(1) }),
+	"conv2d.padding":               value(func(c *call) *ir.Value { return c.conv(2) }),
+	"conv3d.padding":               value(func(c *call) *ir.Value { return c.conv(3) }),
+	"conv_transpose1d":             value(func(c *call) *ir.Value { return c.convTranspose(1) }),
+	"conv_transpose2d.input":       value(func(c *call) *ir.Value { return c.convTranspose(2) }),
+	"conv_transpose3d.input":       value(func(c *call) *ir.Value { return c.convTranspose(3) }),
+	"convolution":                  value(convolution),
+	"_weight_norm":                 value(func(c *call) *ir.Value { return weightNorm(c) }),
+	"embedding":                    value(func(c *call) *ir.Value { return op.Embedding.Make(c.b, c.val("weight"), c.val("indices")) }),
+	"cosine_similarity":            value(cosineSimilarity),
+	"_grouped_mm":                  value(groupedMM),
 	"torch.ops.transformers.grouped_mm_fallback": value(groupedFallback),
 }
 
@@ -193,42 +187,6 @@ func nativeGroupNorm(c *call) []*ir.Value {
 	mu, rstd := c.moments(flat, []int64{2}, c.float("eps"))
 	mu, rstd = reshape(c.b, mu, []int64{n, g}), reshape(c.b, rstd, []int64{n, g})
 	return []*ir.Value{c.groupNorm(g), c.cast(mu, c.recorded(1, mu)), c.cast(rstd, c.recorded(2, rstd))}
-}
-
-// batchNorm scales channels by the running statistics.
-func batchNorm(c *call) *ir.Value {
-	x := c.val("input")
-	d := x.Type.DType
-	if x.Type.Rank() < 2 {
-		c.failf("input is %s, wanted rank 2 or more", x.Type)
-	}
-	mu, v := c.opt("running_mean"), c.opt("running_var")
-	if mu == nil || v == nil {
-		c.unsupported("batch statistics at run time; export the model in eval mode")
-	}
-	w := wide(d)
-	spread := func(s *ir.Value) *ir.Value { return along(c.b, s, x.Type.Dims, 1) }
-	scale := op.Rsqrt.Make(c.b, op.Add.Make(c.b, c.cast(v, w), likeF(c.b, c.cast(v, w), c.float("eps"))))
-	if g := c.opt("weight"); g != nil {
-		scale = op.Mul.Make(c.b, scale, c.cast(g, w))
-	}
-	y := op.Mul.Make(c.b, op.Sub.Make(c.b, c.cast(x, w), spread(c.cast(mu, w))), spread(scale))
-	if b := c.opt("bias"); b != nil {
-		y = op.Add.Make(c.b, y, spread(c.cast(b, w)))
-	}
-	return c.cast(y, d)
-}
-
-// instanceNorm is group normalisation with one channel a group, or batch normalisation with running statistics.
-func instanceNorm(c *call) *ir.Value {
-	x := c.val("input")
-	if x.Type.Rank() < 3 {
-		c.failf("input is %s, wanted rank 3 or more", x.Type)
-	}
-	if !c.bool("use_input_stats") {
-		return batchNorm(c)
-	}
-	return op.GroupNorm.Make(c.b, op.GroupNormAttr{Groups: x.Type.Dims[1], Eps: c.float("eps")}, c.affineArgs(x)...)
 }
 
 // conv is a convolution; padding may be the word same or valid.

@@ -58,9 +58,17 @@ type window struct {
 	out                           []int64
 }
 
-// poolWindow reads the window; an empty stride is the kernel.
+// poolWindow reads the window of a pooling of x.
 func (c *call) poolWindow(x *ir.Value, spatial int) window {
-	w := window{kernel: c.pair("kernel_size", spatial), pad: c.pair("padding", spatial), dilation: slices.Repeat([]int64{1}, spatial)}
+	if x.Type.Rank() < spatial+1 {
+		c.failf("self is %s, wanted %d dimensions and channels", x.Type, spatial)
+	}
+	return c.windowOf(x.Type, spatial, c.resultType().Dims[x.Type.Rank()-spatial:])
+}
+
+// windowOf reads the window of a pooling of x with results of out; an empty stride is the kernel.
+func (c *call) windowOf(x tensor.Type, spatial int, out []int64) window {
+	w := window{out: out, kernel: c.pair("kernel_size", spatial), pad: c.pair("padding", spatial), dilation: slices.Repeat([]int64{1}, spatial)}
 	w.stride = w.kernel
 	if len(c.ints("stride")) > 0 {
 		w.stride = c.pair("stride", spatial)
@@ -68,15 +76,14 @@ func (c *call) poolWindow(x *ir.Value, spatial int) window {
 	if c.schema.param("dilation") != nil {
 		w.dilation = c.pair("dilation", spatial)
 	}
-	if x.Type.Rank() < spatial+1 {
-		c.failf("self is %s, wanted %d dimensions and channels", x.Type, spatial)
+	if x.Rank() < spatial+1 {
+		c.failf("self is %s, wanted %d dimensions and channels", x, spatial)
 	}
 	for i := range spatial {
 		if w.kernel[i] < 1 || w.stride[i] < 1 || w.dilation[i] < 1 || w.pad[i] < 0 {
 			c.failf("kernel %v, stride %v, padding %v", w.kernel, w.stride, w.pad)
 		}
 	}
-	w.out = c.resultType().Dims[x.Type.Rank()-spatial:]
 	return w
 }
 

@@ -21,7 +21,7 @@ var sliceRules = map[string]rule{
 	"unsafe_split_with_sizes": func(c *call) []*ref { return c.split(c.ints("split_sizes")) },
 	"chunk":                   func(c *call) []*ref { return c.split(chunkSizes(c)) },
 	"unsafe_chunk":            func(c *call) []*ref { return c.split(chunkSizes(c)) },
-	"tensor_split.sections":   func(c *call) []*ref { return c.split(sectionSizes(c)) },
+	"tensor_split.sections":   func(c *call) []*ref { return c.split(c.sections(c.int("sections"))) },
 	"tensor_split.indices":    func(c *call) []*ref { return c.splitAt(c.ints("indices"), c.axis("dim", c.ref("self").typ.Rank())) },
 	"hsplit.array":            func(c *call) []*ref { return c.splitAt(c.ints("indices"), btoi(c.ref("self").typ.Rank() > 1)) },
 	"vsplit.array":            func(c *call) []*ref { return c.splitAt(c.ints("indices"), 0) },
@@ -38,6 +38,11 @@ var sliceRules = map[string]rule{
 	"as_strided":     seen(asStrided),
 	"slice_scatter":  value(sliceScatter),
 	"select_scatter": value(selectScatter),
+	"as_strided_scatter": value(func(c *call) *ir.Value {
+		x := c.ref("self")
+		return c.replace(x.read(c.b), asStrided(c, &ref{typ: x.typ, strides: x.strides}))
+	}),
+	"tensor_split.tensor_indices_or_sections": tensorSplit,
 	"diagonal_scatter": value(func(c *call) *ir.Value {
 		x := c.val("self")
 		return c.replace(x, diagonal(c, &ref{typ: x.Type}))
@@ -180,6 +185,16 @@ func (c *call) splitAlong(sizes []int64, axis int) []*ref {
 	return out
 }
 
+// tensorSplit is by a number of sections or by places, which a constant of the program must give.
+func tensorSplit(c *call) []*ref {
+	x, by := c.ref("self"), c.knownInts("tensor_indices_or_sections")
+	axis := c.axis("dim", x.typ.Rank())
+	if c.ref("tensor_indices_or_sections").typ.Rank() == 0 {
+		return c.splitAlong(c.sections(by[0]), axis)
+	}
+	return c.splitAt(by, axis)
+}
+
 // extent is the size of self along dim.
 func (c *call) extent() int64 {
 	t := c.ref("self").typ
@@ -220,9 +235,9 @@ func chunkSizes(c *call) []int64 {
 	return equalParts(c, n, (n+k-1)/k)
 }
 
-// sectionSizes differ by at most one, the larger first.
-func sectionSizes(c *call) []int64 {
-	n, k := c.extent(), c.int("sections")
+// sections are the sizes of k parts that differ by at most one, the larger first.
+func (c *call) sections(k int64) []int64 {
+	n := c.extent()
 	if k < 1 || k > maxParts {
 		c.failf("sections is %d, wanted 1 or more", k)
 	}

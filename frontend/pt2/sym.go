@@ -1,15 +1,19 @@
 package pt2
 
-import "math"
+import (
+	"math"
+
+	"tpuc/ir/tensor"
+)
 
 // symRules compute with sizes, whose values are known once the symbols are bound. They give no tensors.
 var symRules = map[string]rule{
 	"sym_size.int":        number1(func(c *call) scalar { t := c.ref("self"); return c.dimOf(t.typ.Dims) }),
 	"sym_stride.int":      number1(func(c *call) scalar { t := c.ref("self"); return c.dimOf(t.strides) }),
-	"item":                func(c *call) []*ref { c.im.markUnknown(c.node); return nil },
-	"_local_scalar_dense": func(c *call) []*ref { c.im.markUnknown(c.node); return nil },
+	"item":                item,
+	"_local_scalar_dense": item,
 	"sym_numel":           number1(func(c *call) scalar { return intScalar(c.ref("self").typ.Elements()) }),
-	"sym_storage_offset":  number1(func(c *call) scalar { c.unsupported("storage offsets as numbers"); return scalar{} }),
+	"sym_storage_offset":  func(c *call) []*ref { c.im.markUnknown(c.node); return nil }, // occurs in assertions
 	"_operator.add":       symBinary(func(a, b num) (num, error) { return exprFuncs["Add"].eval([]num{a, b}) }),
 	"_operator.sub": symBinary(func(a, b num) (num, error) {
 		return exprFuncs["Add"].eval([]num{a, {i: -b.i, f: -b.f, float: b.float}})
@@ -38,6 +42,24 @@ var symRules = map[string]rule{
 	"math.ceil":          symUnary(func(a num) (num, error) { return exprFuncs["CeilToInt"].eval([]num{a}) }),
 	"math.floor":         symUnary(func(a num) (num, error) { return exprFuncs["FloorToInt"].eval([]num{a}) }),
 	"math.trunc":         symUnary(func(a num) (num, error) { return exprFuncs["TruncToInt"].eval([]num{a}) }),
+}
+
+// item is a number of a tensor. It is known where the tensor is a constant; otherwise it depends on the data, and may go into assertions alone.
+func item(c *call) []*ref {
+	x := c.known(c.val("self"))
+	if x == nil || x.Elements() != 1 || x.DType.IsComplex() {
+		c.im.markUnknown(c.node)
+		return nil
+	}
+	return number1(func(c *call) scalar {
+		switch d := x.DType; {
+		case d == tensor.Bool:
+			return boolScalar(x.Ints()[0] != 0)
+		case d.IsFloat():
+			return floatScalar(x.Floats()[0])
+		}
+		return intScalar(x.Ints()[0])
+	})(c)
 }
 
 func boolScalar(v bool) scalar { return scalar{kind: kindBool, i: btoi64(v)} }
@@ -69,10 +91,22 @@ func number1(f func(c *call) scalar) rule {
 			for _, r := range []*symRef{o.SymInt, o.SymFloat, o.SymBool} {
 				if r != nil && r.Name != nil {
 					c.im.scalars[*r.Name] = s
+					c.im.bindNumber(*r.Name, s)
 				}
 			}
 		}
 		return nil
+	}
+}
+
+// bindNumber gives the symbol of a number that depends on the data its value.
+func (im *importer) bindNumber(name string, s scalar) {
+	if v, ok := im.g.SymIntValues[name]; ok && v.Expr != nil {
+		if e, err := im.p.parse(v.Expr.Expr); err == nil && e.fn == "Symbol" {
+			if _, ok := im.bound[e.name]; !ok {
+				im.bound[e.name] = s.i
+			}
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 var rules = sync.OnceValue(func() map[string]rule {
 	all := make(map[string]rule)
 	for _, family := range []map[string]rule{
-		unaryRules, binaryRules, castRules, complexRules, shapeRules, sliceRules, arrangeRules, padRules, createRules, reduceRules, orderRules, linearRules, networkRules, recurrentRules, lossRules, criterionRules, calculusRules, normRules, specialRules, fourierRules, shortTimeRules, besselRules, polynomialRules, linalgRules, poolRules, adaptiveRules, sampleRules, visionRules, indexRules, indexReduceRules, searchRules, symRules, checkRules,
+		unaryRules, binaryRules, castRules, complexRules, shapeRules, sliceRules, arrangeRules, padRules, createRules, reduceRules, orderRules, linearRules, networkRules, batchNormRules, recurrentRules, lossRules, criterionRules, calculusRules, normRules, specialRules, fourierRules, shortTimeRules, besselRules, polynomialRules, linalgRules, poolRules, unpoolRules, adaptiveRules, sampleRules, visionRules, indexRules, indexReduceRules, searchRules, symRules, checkRules,
 	} {
 		maps.Copy(all, family)
 	}
