@@ -52,6 +52,9 @@ func (n *Node) Funcs() []*Func {
 
 // HasEffect reports a node that does more than give results, itself or in a function that it reaches.
 func (n *Node) HasEffect() bool {
+	if len(n.Op.Funcs) == 0 {
+		return n.Op.Traits&Effect != 0
+	}
 	seen := make(map[*Func]bool)
 	var effect func(n *Node) bool
 	effect = func(n *Node) bool {

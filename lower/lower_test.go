@@ -1,6 +1,8 @@
 package lower_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"testing"
 
@@ -132,6 +134,27 @@ func @main(%x: f32[2]) {
 	a, b := lowered(t, parse(t, src("a.py", "1"))), lowered(t, parse(t, src("b.py", "22")))
 	require.Equal(t, string(a.Text), string(b.Text))
 	require.Contains(t, string(a.Text), `loc("layers.0.\22mlp\22")`)
+}
+
+// The digest is of the text without its locations, which strings that look like one do not disturb.
+func TestDigest(t *testing.T) {
+	program := func(layer, op string) *lower.Program {
+		return lowered(t, parse(t, `
+func @main(%x: f32[2,3]) {
+  %0 = `+op+` %x : f32[2,3] #1
+  %1 = reduce %0 {kind=sum, axes=[1]} : f32[2] #1
+  return %1
+}
+#1 = "`+layer+`"
+`))
+	}
+	a, b, none, c := program("layers.0", "exp"), program("another.7", "exp"), program("", "exp"), program("layers.0", "log")
+	require.NotEqual(t, string(a.Text), string(b.Text))
+	require.Equal(t, a.Digest, b.Digest)
+	require.Equal(t, a.Digest, none.Digest)
+	require.NotEqual(t, a.Digest, c.Digest)
+	sum := sha256.Sum256(none.Text)
+	require.Equal(t, hex.EncodeToString(sum[:]), none.Digest, "a program without locations is its own canonical text")
 }
 
 func TestCompositesAreRefused(t *testing.T) {

@@ -35,6 +35,7 @@ const (
 
 // List is the order of a compile. A pass may stand in it more than once.
 var List = []Pass{
+	order, // what follows does the same in whatever order a model writes independent statements
 	fold,
 	simplify,
 	cse,   // equal values are one, so that raise may compare them
@@ -49,7 +50,8 @@ var List = []Pass{
 	fold,
 	cse, // attention layers build equal masks
 	dce,
-	guard, // last: it reads who reads what
+	order, // the program's text is the cache's key
+	guard, // last: it reads who reads what, and adds at fixed places alone
 }
 
 // All are the passes of List, each once, in its order.

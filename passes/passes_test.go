@@ -89,7 +89,7 @@ func TestListIsInOrder(t *testing.T) {
 		}
 	}
 	_, err := Lookup("nosuch")
-	require.EqualError(t, err, `pass "nosuch" is unknown, wanted one of fold, simplify, cse, raise, dce, expand, narrow, layout, guard`)
+	require.EqualError(t, err, `pass "nosuch" is unknown, wanted one of order, fold, simplify, cse, raise, dce, expand, narrow, layout, guard`)
 }
 
 // Every valid order gives a program that computes the same and holds no composites; the list's own order and the seeds are
