@@ -117,7 +117,7 @@ func covered(t *testing.T, r fuzzRow, profile string) (reached, all int) {
 		path, rest, _ := strings.Cut(s.Text(), ":")
 		file := filepath.Base(path)
 		blocks, ok := within[file]
-		if !ok || !strings.HasSuffix(path, r.pkg+"/"+file) {
+		if !ok || filepath.ToSlash(filepath.Join("tpuc", r.pkg, file)) != path {
 			continue
 		}
 		files[file] = true

@@ -279,32 +279,37 @@ type caseInfo struct {
 // maxCaseInfo bounds the size of a case.json.
 const maxCaseInfo = 64 << 20
 
-// readCaseInfo reads a case.json. Where it lists cases and the archive is one of several samples, the entry of that name is taken.
+// readCaseInfo reads a case.json.
 func readCaseInfo(path, sample string, several bool) (caseInfo, error) {
-	var info caseInfo
 	file, err := os.Open(path)
 	if err != nil {
-		return info, err
+		return caseInfo{}, err
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxCaseInfo+1))
 	switch {
 	case err != nil:
-		return info, err
+		return caseInfo{}, err
 	case len(data) > maxCaseInfo:
-		return info, fmt.Errorf("%s has more than %d bytes, wanted at most that", filepath.Base(path), maxCaseInfo)
+		return caseInfo{}, fmt.Errorf("%s has more than %d bytes, wanted at most that", filepath.Base(path), maxCaseInfo)
 	}
+	return parseCaseInfo(filepath.Base(path), data, sample, several)
+}
+
+// parseCaseInfo reads the contents of a case.json. Where it lists cases and the archive is one of several samples, the entry of that name is taken.
+func parseCaseInfo(file string, data []byte, sample string, several bool) (caseInfo, error) {
+	var info caseInfo
 	if err := json.Unmarshal(standardJSON(data), &info); err != nil {
-		return info, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		return info, fmt.Errorf("%s: %w", file, err)
 	}
 	if several && info.Cases != nil {
 		i := slices.IndexFunc(info.Cases, func(c caseInfo) bool { return c.Case == sample })
 		if i < 0 {
-			return info, fmt.Errorf("%s lists cases, but not %q", filepath.Base(path), sample)
+			return info, fmt.Errorf("%s lists cases, but not %q", file, sample)
 		}
 		info = info.Cases[i]
 	}
-	return info, info.readTolerance(filepath.Base(path))
+	return info, info.readTolerance(file)
 }
 
 func (info *caseInfo) readTolerance(file string) error {
