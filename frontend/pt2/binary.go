@@ -348,7 +348,8 @@ func lerp(c *call) *ir.Value {
 	diff := f.sub(e, a)
 	low := f.add(a, f.mul(t, diff))
 	high := f.sub(e, f.mul(diff, f.sub(f.c(t, 1), t)))
-	return c.cast(f.where(op.LT, op.Abs.Make(c.b, t), 0.5, low, high), d)
+	near := compare(c.b, op.LT, c.magnitude(t), likeF(c.b, realPart(c.b, t), 0.5))
+	return c.cast(op.Select.Make(c.b, near, low, high), d)
 }
 
 // addc is self + value * (tensor1 op tensor2).
@@ -423,8 +424,14 @@ func hypot(b *ir.Builder, v []*ir.Value) *ir.Value {
 	return op.Select.Make(b, flat, hi, h)
 }
 
-// logaddexp is log(exp x + exp y) without overflow; equal infinities stay.
+// logaddexp is log(exp x + exp y) without overflow; equal infinities stay. Of complex numbers, the one with the larger real part is taken out.
 func logaddexp(b *ir.Builder, v []*ir.Value) *ir.Value {
+	if v[0].Type.DType.IsComplex() {
+		f := fb{b: b}
+		first := compare(b, op.GE, realPart(b, v[0]), realPart(b, v[1]))
+		hi, lo := op.Select.Make(b, first, v[0], v[1]), op.Select.Make(b, first, v[1], v[0])
+		return f.add(hi, partsOf(f, f.exp(f.sub(lo, hi))).log1p().join())
+	}
 	hi := op.Maximum.Make(b, v...)
 	diff := op.Neg.Make(b, op.Abs.Make(b, op.Sub.Make(b, v[0], v[1])))
 	y := op.Add.Make(b, hi, op.Log1p.Make(b, op.Exp.Make(b, diff)))
@@ -488,15 +495,16 @@ func isClose(c *call) *ir.Value {
 	d, dims := resultType(x, y), c.broadcastDims(x, y)
 	a, e := c.materialize(x, d, dims), c.materialize(y, d, dims)
 	eq := compare(c.b, op.EQ, a, e)
-	if !d.IsFloat() {
+	if !d.IsFloat() && !d.IsComplex() {
 		work := tensor.F64
 		a, e = c.cast(a, work), c.cast(e, work)
 	} else if c.bool("equal_nan") {
 		eq = op.Or.Make(c.b, eq, op.And.Make(c.b, compare(c.b, op.NE, a, a), compare(c.b, op.NE, e, e)))
 	}
 	f := fb{c.b, c}
-	limit := f.add(f.c(a, c.float("atol")), f.scale(op.Abs.Make(c.b, e), c.float("rtol")))
-	diff := op.Abs.Make(c.b, f.sub(a, e))
+	limit := f.scale(c.magnitude(e), c.float("rtol"))
+	limit = f.add(f.c(limit, c.float("atol")), limit)
+	diff := c.magnitude(f.sub(a, e))
 	near := op.And.Make(c.b, op.IsFinite.Make(c.b, diff), compare(c.b, op.LE, diff, limit))
 	return op.Or.Make(c.b, eq, near)
 }

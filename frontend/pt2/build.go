@@ -1,6 +1,7 @@
 package pt2
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -93,7 +94,8 @@ func iotaInts(n int) []int64 {
 type scalar struct {
 	kind kind
 	i    int64   // kindBool, kindInt
-	f    float64 // kindFloat
+	f    float64 // kindFloat; the real part of kindComplex
+	im   float64 // kindComplex
 }
 
 // kind orders the categories of torch's type promotion.
@@ -109,20 +111,36 @@ const (
 func intScalar(v int64) scalar     { return scalar{kind: kindInt, i: v} }
 func floatScalar(v float64) scalar { return scalar{kind: kindFloat, f: v} }
 
+// float is a real number; a complex one ends the rule.
 func (s scalar) float() float64 {
-	if s.kind == kindFloat {
+	switch s.kind {
+	case kindFloat:
 		return s.f
+	case kindComplex:
+		panic(&ruleError{unsupported: true, msg: fmt.Sprintf("the complex number %v in place of a real one", s)})
 	}
 	return float64(s.i)
 }
 
-// isInt reports a number equal to v.
-func (s scalar) is(v float64) bool { return s.float() == v }
+// is reports a number equal to v.
+func (s scalar) is(v float64) bool {
+	if s.kind == kindComplex {
+		return s.f == v && s.im == 0
+	}
+	return s.float() == v
+}
 
 // constant is a 0-d literal, converted to d as torch converts Python numbers.
 func constant(b *ir.Builder, d tensor.DType, s scalar) *ir.Value {
 	var x *tensor.Tensor
 	switch {
+	case s.kind == kindComplex && d.IsComplex():
+		x = tensor.FromComplexes(tensor.Make(d), []complex128{complex(s.f, s.im)})
+	case s.kind == kindComplex: // torch refuses one that is not real
+		if s.im != 0 {
+			panic(&ruleError{msg: fmt.Sprintf("the number %v is not real, for a tensor of %s", s, d)})
+		}
+		return constant(b, d, floatScalar(s.f))
 	case d == tensor.Bool && s.kind == kindFloat:
 		x = tensor.ScalarInt(d, btoi64(s.f != 0))
 	case s.kind == kindFloat:

@@ -166,7 +166,7 @@ func (c *call) number(name string, a argument) scalar {
 	case a.SymBool != nil:
 		return c.sym(a.SymBool)
 	case a.Complex != nil:
-		c.unsupported("the complex number in argument %s is not supported", name)
+		return scalar{kind: kindComplex, f: float64(a.Complex.Real), im: float64(a.Complex.Imag)}
 	}
 	c.failf("argument %s is a %s, wanted a number", name, a.kind())
 	return scalar{}
@@ -196,13 +196,13 @@ func (c *call) sym(s *symRef) scalar {
 
 func (c *call) scalar(name string) scalar { return c.number(name, c.arg(name)) }
 func (c *call) float(name string) float64 { return c.scalar(name).float() }
-func (c *call) bool(name string) bool     { return c.scalar(name).i != 0 }
+func (c *call) bool(name string) bool     { return !c.scalar(name).is(0) }
 
 // int is an integer argument; a float is a fault of the archive.
 func (c *call) int(name string) int64 {
 	s := c.scalar(name)
-	if s.kind == kindFloat {
-		c.failf("argument %s is %v, wanted an integer", name, s.f)
+	if s.kind >= kindFloat {
+		c.failf("argument %s is %s, wanted an integer", name, s)
 	}
 	return s.i
 }

@@ -133,6 +133,8 @@ func (s scalar) String() string {
 		return map[bool]string{false: "False", true: "True"}[s.i != 0]
 	case kindInt:
 		return fmt.Sprint(s.i)
+	case kindComplex:
+		return fmt.Sprint(complex(s.f, s.im))
 	}
 	return fmt.Sprint(s.f)
 }

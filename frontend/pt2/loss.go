@@ -11,7 +11,7 @@ import (
 var lossRules = map[string]rule{
 	"mse_loss": value(func(c *call) *ir.Value { return c.loss(func(f fb, d *ir.Value) *ir.Value { return f.mul(d, d) }) }),
 	"l1_loss": value(func(c *call) *ir.Value {
-		return c.loss(func(f fb, d *ir.Value) *ir.Value { return op.Abs.Make(f.b, d) })
+		return c.loss(func(f fb, d *ir.Value) *ir.Value { return f.call.magnitude(d) })
 	}),
 	"smooth_l1_loss":                   value(func(c *call) *ir.Value { return c.loss(smoothL1("beta", false)) }),
 	"huber_loss":                       value(func(c *call) *ir.Value { return c.loss(smoothL1("delta", true)) }),
@@ -40,7 +40,7 @@ func (c *call) loss(of func(f fb, diff *ir.Value) *ir.Value) *ir.Value {
 	x, y := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
 	d := resultType(x, y)
 	l := c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value { return of(fb{b, c}, op.Sub.Make(b, v...)) }, x, y)
-	return c.cast(c.reduced(l), d)
+	return c.cast(c.reduced(l), d.Real())
 }
 
 // smoothL1 is quadratic below a limit and linear above; huber scales it by the limit.

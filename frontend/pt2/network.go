@@ -162,6 +162,9 @@ func (c *call) moments(x *ir.Value, axes []int64, eps float64) (mu, rstd *ir.Val
 // rmsNorm is without shift; eps is the machine epsilon of the type that is computed in, unless given.
 func rmsNorm(c *call) *ir.Value {
 	x, w := c.val("input"), c.opt("weight")
+	if x.Type.DType.IsComplex() {
+		return c.complexRMSNorm(x, w)
+	}
 	eps := map[tensor.DType]float64{tensor.F32: 0x1p-23, tensor.F64: 0x1p-52, tensor.F16: 0x1p-10, tensor.BF16: 0x1p-7}[wide(x.Type.DType)]
 	a := op.RMSNormAttr{Eps: c.floatOr("eps", eps), Rank: int64(len(c.ints("normalized_shape")))}
 	args := []*ir.Value{x}
@@ -169,6 +172,23 @@ func rmsNorm(c *call) *ir.Value {
 		args = append(args, w)
 	}
 	return op.RMSNorm.Make(c.b, a, args...)
+}
+
+// complexRMSNorm divides by the root of the mean of squares, complex as they are in torch.
+func (c *call) complexRMSNorm(x, w *ir.Value) *ir.Value {
+	rank := len(c.ints("normalized_shape"))
+	if rank > x.Type.Rank() {
+		c.failf("normalized_shape has %d dimensions, the input is %s", rank, x.Type)
+	}
+	f := fb{c.b, c}
+	eps := map[tensor.DType]float64{tensor.F32: 0x1p-23, tensor.F64: 0x1p-52}[x.Type.DType.Real()]
+	v := c.meanOf(f.mul(x, x), iotaInts(x.Type.Rank())[x.Type.Rank()-rank:], true)
+	scale := partsOf(f, f.add(v, f.c(v, c.floatOr("eps", eps)))).rsqrt().join()
+	y := f.mul(x, op.BroadcastTo(c.b, scale, x.Type.Dims))
+	if w != nil {
+		y = c.arith(op.Mul, tensorOperand(y), tensorOperand(w))
+	}
+	return y
 }
 
 // groupNorm normalises over groups of channels and all positions.

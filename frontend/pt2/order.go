@@ -147,6 +147,12 @@ func logCumSumExp(c *call) *ir.Value {
 	if x.Type.Rank() == 0 {
 		return x
 	}
+	if x.Type.DType.IsComplex() {
+		none := constant(c.b, x.Type.DType, floatScalar(math.Inf(-1)))
+		return c.scan(axis, []*ir.Value{x}, []*ir.Value{none}, func(e, l []*ir.Value) []*ir.Value {
+			return []*ir.Value{logaddexp(c.b, []*ir.Value{e[0], l[0]})}
+		})[0]
+	}
 	return op.LogCumSumExp.Make(c.b, op.LogCumSumExpAttr{Axis: int64(axis)}, x)
 }
 

@@ -57,6 +57,8 @@ func numberType(s scalar) tensor.DType {
 		return tensor.Bool
 	case kindInt:
 		return tensor.I64
+	case kindComplex:
+		return tensor.C64
 	}
 	return tensor.F32 // torch.get_default_dtype()
 }
@@ -226,5 +228,5 @@ func exactIn(o operand, d tensor.DType) bool {
 	if o.x != nil {
 		return o.x.Type.Rank() > 0 || o.x.Type.DType == d || !o.x.Type.DType.IsFloat()
 	}
-	return o.s.kind != kindFloat || o.s.f != o.s.f || tensor.Scalar(d, o.s.f).Floats()[0] == o.s.f
+	return o.s.kind < kindFloat || o.s.f != o.s.f || tensor.Scalar(d, o.s.f).Floats()[0] == o.s.f
 }

@@ -206,7 +206,7 @@ func countNonzero(c *call) *ir.Value {
 	return reduce(c.b, op.Sum, c.cast(c.cast(x, tensor.Bool), tensor.I64), axes, false)
 }
 
-// variance gives variance and mean, in two passes.
+// variance gives variance and mean, in two passes. The variance of complex numbers is that of their distances, real.
 func (c *call) variance() []*ir.Value {
 	x := c.val("self")
 	d := x.Type.DType
@@ -220,7 +220,7 @@ func (c *call) variance() []*ir.Value {
 	x = c.cast(x, wide(d))
 	mu := c.meanOf(x, axes, true)
 	dev := op.Sub.Make(c.b, x, op.BroadcastTo(c.b, mu, x.Type.Dims))
-	s := reduce(c.b, op.Sum, op.Mul.Make(c.b, dev, dev), axes, true)
+	s := reduce(c.b, op.Sum, realPart(c.b, op.Mul.Make(c.b, dev, conjugate(c.b, dev))), axes, true)
 	v := op.Div.Make(c.b, s, likeF(c.b, s, math.Max(float64(count(x.Type, axes))-correction, 0)))
 	if !keep {
 		dims := slices.Clone(x.Type.Dims)
@@ -229,7 +229,7 @@ func (c *call) variance() []*ir.Value {
 		}
 		v, mu = reshape(c.b, v, dims), reshape(c.b, mu, dims)
 	}
-	return []*ir.Value{c.cast(v, d), c.cast(mu, d)}
+	return []*ir.Value{c.cast(v, d.Real()), c.cast(mu, d)}
 }
 
 // deviation gives standard deviation and mean.
@@ -238,14 +238,15 @@ func (c *call) deviation() []*ir.Value {
 	return []*ir.Value{op.Sqrt.Make(c.b, v[0]), v[1]}
 }
 
-// logsumexp takes the maximum out, so that nothing overflows; an infinite maximum stays.
+// logsumexp takes the maximum, of the real parts, out, so that nothing overflows; an infinite maximum stays.
 func logsumexp(c *call) *ir.Value {
 	x := c.val("self")
 	d := floatResult(x.Type.DType)
 	axes, keep := c.over(x.Type.Rank())
 	x = c.cast(x, wide(d))
-	top := reduce(c.b, op.Max, x, axes, true)
+	top := reduce(c.b, op.Max, realPart(c.b, x), axes, true)
 	top = op.Select.Make(c.b, compare(c.b, op.EQ, op.Abs.Make(c.b, top), likeF(c.b, top, math.Inf(1))), likeF(c.b, top, 0), top)
+	top = c.cast(top, x.Type.DType)
 	e := op.Exp.Make(c.b, op.Sub.Make(c.b, x, op.BroadcastTo(c.b, top, x.Type.Dims)))
 	y := op.Log.Make(c.b, reduce(c.b, op.Sum, e, axes, keep))
 	return c.cast(op.Add.Make(c.b, y, reshape(c.b, top, y.Type.Dims)), d)

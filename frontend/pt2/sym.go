@@ -110,7 +110,8 @@ func (im *importer) bindNumber(name string, s scalar) {
 	}
 }
 
-func (s scalar) num() num { return num{i: s.i, f: s.f, float: s.kind == kindFloat} }
+// num is a real number for an expression.
+func (s scalar) num() num { return num{i: s.i, f: s.float(), float: s.kind >= kindFloat} }
 
 // fromNum ends the rule where an expression has no value.
 func (c *call) fromNum(n num, err error) scalar {

@@ -10,7 +10,17 @@ import (
 var rules = sync.OnceValue(func() map[string]rule {
 	all := make(map[string]rule)
 	for _, family := range []map[string]rule{
-		unaryRules, binaryRules, castRules, complexRules, shapeRules, sliceRules, arrangeRules, padRules, createRules, reduceRules, orderRules, linearRules, networkRules, batchNormRules, recurrentRules, lossRules, criterionRules, calculusRules, normRules, specialRules, fourierRules, shortTimeRules, besselRules, polynomialRules, linalgRules, poolRules, unpoolRules, adaptiveRules, sampleRules, visionRules, indexRules, indexReduceRules, searchRules, symRules, checkRules,
+		unaryRules, analyticRules, binaryRules, castRules, complexRules,
+		shapeRules, sliceRules, arrangeRules, padRules, createRules,
+		reduceRules, orderRules,
+		linearRules, linalgRules, normRules, calculusRules,
+		networkRules, batchNormRules, recurrentRules,
+		lossRules, criterionRules,
+		specialRules, besselRules, polynomialRules,
+		fourierRules, shortTimeRules,
+		poolRules, unpoolRules, adaptiveRules, sampleRules, visionRules,
+		indexRules, indexReduceRules, searchRules,
+		symRules, checkRules,
 	} {
 		maps.Copy(all, family)
 	}

@@ -17,25 +17,18 @@ var unaryRules = map[string]rule{
 	"sgn":            value(sgn),
 	"exp":            floating(op.Exp),
 	"exp2":           formula(func(f fb, x *ir.Value) *ir.Value { return op.Exp.Make(f.b, f.scale(x, math.Ln2)) }),
-	"expm1":          floating(op.Expm1),
 	"log":            floating(op.Log),
-	"log1p":          floating(op.Log1p),
 	"log2":           formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(op.Log.Make(f.b, x), 1/math.Ln2) }),
 	"log10":          formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(op.Log.Make(f.b, x), 1/math.Ln10) }),
 	"sqrt":           floating(op.Sqrt),
-	"rsqrt":          floating(op.Rsqrt),
 	"sin":            floating(op.Sin),
 	"cos":            floating(op.Cos),
 	"tan":            floating(op.Tan),
 	"sinh":           formula(func(f fb, x *ir.Value) *ir.Value { return f.half(f.sub(f.exp(x), f.exp(f.neg(x)))) }),
 	"cosh":           formula(func(f fb, x *ir.Value) *ir.Value { return f.half(f.add(f.exp(x), f.exp(f.neg(x)))) }),
 	"tanh":           floating(op.Tanh),
-	"atan":           formula(func(f fb, x *ir.Value) *ir.Value { return op.Atan2.Make(f.b, x, f.c(x, 1)) }),
-	"asin":           formula(func(f fb, x *ir.Value) *ir.Value { return op.Atan2.Make(f.b, x, f.leg(x)) }),
-	"acos":           formula(func(f fb, x *ir.Value) *ir.Value { return op.Atan2.Make(f.b, f.leg(x), x) }),
 	"erf":            floating(op.Erf),
 	"erfc":           formula(func(f fb, x *ir.Value) *ir.Value { return f.sub(f.c(x, 1), op.Erf.Make(f.b, x)) }),
-	"sigmoid":        floating(op.Sigmoid),
 	"floor":          rounding(op.Floor),
 	"ceil":           rounding(op.Ceil),
 	"round":          rounding(op.Round),
@@ -56,7 +49,6 @@ var unaryRules = map[string]rule{
 	"relu":           value(func(c *call) *ir.Value { x := c.val("self"); return op.Maximum.Make(c.b, x, likeF(c.b, x, 0)) }),
 	"relu6":          value(func(c *call) *ir.Value { return c.clampTo(c.val("self"), floatScalar(0), floatScalar(6)) }),
 	"hardtanh":       value(func(c *call) *ir.Value { return c.clampTo(c.val("self"), c.scalar("min_val"), c.scalar("max_val")) }),
-	"silu":           value(func(c *call) *ir.Value { return op.Silu.Make(c.b, c.val("self")) }),
 	"gelu": value(func(c *call) *ir.Value {
 		return op.Gelu.Make(c.b, op.GeluAttr{Tanh: c.str("approximate") == "tanh"}, c.val("self"))
 	}),
@@ -82,24 +74,14 @@ var unaryRules = map[string]rule{
 	"alpha_dropout_":   evalOnly("train", aliasOf("self")),
 	"rrelu":            evalOnly("training", formula(rrelu)),
 	"native_dropout":   evalOnly("train", nativeDropout),
-	"asinh":            formula(func(f fb, x *ir.Value) *ir.Value { return f.asinh(x) }),
-	"acosh": formula(func(f fb, x *ir.Value) *ir.Value {
-		root := op.Sqrt.Make(f.b, f.mul(f.sub(x, f.c(x, 1)), f.add(x, f.c(x, 1))))
-		return op.Log.Make(f.b, f.add(x, root))
-	}),
-	"sinc":         formula(sinc),
-	"special_sinc": formula(sinc),
+	"sinc":             formula(sinc),
+	"special_sinc":     formula(sinc),
 	"special_entr": formula(func(f fb, x *ir.Value) *ir.Value {
 		return f.where(op.LT, x, 0, f.c(x, math.Inf(-1)), f.neg(xlogy(f.b, []*ir.Value{x, x})))
 	}),
-	"special_erf": floating(op.Erf),
-	"isposinf":    value(func(c *call) *ir.Value { return c.isInfinity(math.Inf(1)) }),
-	"isneginf":    value(func(c *call) *ir.Value { return c.isInfinity(math.Inf(-1)) }),
-	"atanh": formula(func(f fb, x *ir.Value) *ir.Value {
-		return f.half(f.sub(op.Log1p.Make(f.b, x), op.Log1p.Make(f.b, f.neg(x))))
-	}),
-	"special_expit":       floating(op.Sigmoid),
-	"special_log1p":       floating(op.Log1p),
+	"special_erf":         floating(op.Erf),
+	"isposinf":            value(func(c *call) *ir.Value { return c.isInfinity(math.Inf(1)) }),
+	"isneginf":            value(func(c *call) *ir.Value { return c.isInfinity(math.Inf(-1)) }),
 	"log_softmax.int":     value(logSoftmaxOf("dtype")),
 	"_log_softmax":        value(logSoftmaxOf("")),
 	"softmax.int":         value(softmaxOf("dtype")),
@@ -246,15 +228,6 @@ func (f fb) leg(x *ir.Value) *ir.Value {
 	return op.Sqrt.Make(f.b, f.mul(f.sub(one, x), f.add(one, x)))
 }
 
-// asinh keeps precision near 0: sign(x) log1p(|x| + x^2 / (1 + sqrt(1 + x^2))).
-func (f fb) asinh(x *ir.Value) *ir.Value {
-	a := op.Abs.Make(f.b, x)
-	sq := f.mul(x, x)
-	root := op.Sqrt.Make(f.b, f.add(sq, f.c(x, 1)))
-	y := op.Log1p.Make(f.b, f.add(a, op.Div.Make(f.b, sq, f.add(root, f.c(x, 1)))))
-	return f.mul(op.Sign.Make(f.b, x), y)
-}
-
 // softplus is log(1 + exp(x)) without overflow.
 func (f fb) softplus(x *ir.Value) *ir.Value {
 	return f.add(f.max(x, 0), op.Log1p.Make(f.b, f.exp(f.neg(op.Abs.Make(f.b, x)))))
@@ -345,6 +318,9 @@ func truncate(b *ir.Builder, x *ir.Value) *ir.Value {
 // isInf of integers is false.
 func isInf(c *call) *ir.Value {
 	x := c.val("self")
+	if x.Type.DType.IsComplex() {
+		return partsOf(fb{c.b, c}, x).infinite()
+	}
 	if !x.Type.DType.IsFloat() {
 		return boolSplat(c.b, x.Type.Dims, false)
 	}
@@ -369,6 +345,9 @@ func sinc(f fb, x *ir.Value) *ir.Value {
 // isFinite of integers is true.
 func isFinite(c *call) *ir.Value {
 	x := c.val("self")
+	if x.Type.DType.IsComplex() {
+		return partsOf(fb{c.b, c}, x).finite()
+	}
 	if !x.Type.DType.IsFloat() {
 		return boolSplat(c.b, x.Type.Dims, true)
 	}
@@ -386,18 +365,20 @@ func signbit(c *call) *ir.Value {
 	return compare(c.b, op.LT, x, likeF(c.b, x, 0))
 }
 
-// nanToNum replaces NaN and infinities; by default by 0 and the dtype's largest numbers.
+// nanToNum replaces NaN and infinities; by default by 0 and the dtype's largest numbers. It does so in each part of complex numbers.
 func nanToNum(c *call) *ir.Value {
-	x := c.val("self")
-	d := x.Type.DType
-	if !d.IsFloat() {
-		return x
-	}
-	big := largest(d)
-	pos, low := c.floatOr("posinf", big), c.floatOr("neginf", -big)
-	y := op.Select.Make(c.b, compare(c.b, op.EQ, x, likeF(c.b, x, math.Inf(1))), likeF(c.b, x, pos), x)
-	y = op.Select.Make(c.b, compare(c.b, op.EQ, x, likeF(c.b, x, math.Inf(-1))), likeF(c.b, x, low), y)
-	return op.Select.Make(c.b, compare(c.b, op.NE, x, x), likeF(c.b, x, c.floatOr("nan", 0)), y)
+	return c.eachPart(c.val("self"), func(x *ir.Value) *ir.Value {
+		d := x.Type.DType
+		if !d.IsFloat() {
+			return x
+		}
+		f := fb{c.b, c}
+		big := largest(d)
+		pos, low := c.floatOr("posinf", big), c.floatOr("neginf", -big)
+		y := f.where(op.EQ, x, math.Inf(1), f.c(x, pos), x)
+		y = f.where(op.EQ, x, math.Inf(-1), f.c(x, low), y)
+		return op.Select.Make(c.b, compare(c.b, op.NE, x, x), f.c(x, c.floatOr("nan", 0)), y)
+	})
 }
 
 // largest is the largest finite value of a float type.
