@@ -62,6 +62,8 @@ type Request struct {
 	Exe        string        // program that calls ChildMain; empty = this program
 	CrashDir   string        // where the module is kept when the child crashes or hangs; empty = os.TempDir()
 	OnPhase    func(Phase)   `json:"-"` // told when the child enters a phase, on another goroutine; may be nil
+
+	noCrashFile bool // the module is not worth keeping
 }
 
 // Phase is what the child is doing.
@@ -143,7 +145,7 @@ func Compile(ctx context.Context, req Request) (*Result, error) {
 		return nil, err
 	}
 	if cerr := run.failure(req); cerr != nil {
-		if cerr.Kind == Crashed || cerr.Kind == TimedOut {
+		if (cerr.Kind == Crashed || cerr.Kind == TimedOut) && !req.noCrashFile {
 			cerr.keepModule(req)
 		}
 		return nil, cerr

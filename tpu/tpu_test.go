@@ -62,6 +62,43 @@ func TestCompileCPU(t *testing.T) {
 	require.Equal(t, []byte{0, 0, 0, 0x40, 0, 0, 0x80, 0x40, 0, 0, 0xc0, 0x40, 0, 0, 0, 0}, got, "1+1, 2+2, 3+3, 0+0")
 }
 
+func TestDescribe(t *testing.T) {
+	f, err := tpu.Describe(t.Context(), cpuRequest(t))
+	require.NoError(t, err)
+	require.NotEmpty(t, f.APIVersion)
+	require.Regexp(t, `^[a-z0-9_]+-[a-z0-9_-]+ [a-z0-9._-]+$`, f.Processor)
+	require.Greater(t, len(f.Features), 20)
+	require.True(t, slices.IsSorted(f.Features))
+	for _, x := range f.Features {
+		require.Regexp(t, `^[+-][a-z0-9.-]+$`, x)
+	}
+	again, err := tpu.Describe(t.Context(), cpuRequest(t))
+	require.NoError(t, err)
+	require.Equal(t, f, again)
+}
+
+func TestDescribeTPU(t *testing.T) {
+	f, err := tpu.Describe(t.Context(), tpuRequest(t))
+	require.NoError(t, err)
+	require.NotEmpty(t, f.APIVersion)
+	require.NotEmpty(t, f.PlatformVersion)
+	require.Empty(t, f.Processor)
+	require.Nil(t, f.Features)
+}
+
+// A plugin that crashes is an error, and the trivial module is not kept.
+func TestDescribeKeepsNoModule(t *testing.T) {
+	req := sabotaged(t, "abort")
+	_, err := tpu.Describe(t.Context(), req)
+	var cerr *tpu.CompileError
+	require.ErrorAs(t, err, &cerr)
+	require.Equal(t, tpu.Crashed, cerr.Kind)
+	require.Empty(t, cerr.ModulePath)
+	left, err := os.ReadDir(req.CrashDir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 func TestCompilePartitioned(t *testing.T) {
 	req := cpuRequest(t)
 	req.Options.NumPartitions = 4
