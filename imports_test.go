@@ -31,8 +31,10 @@ var mayImport = map[string]string{
 
 	"frontend/weights/pickle": "ir/tensor",
 
-	"passes": "ir ir/op ir/text ir/eval ir/tensor ir/diag tpu/chip internal/atomicfile",
+	"passes": "ir ir/op ir/text ir/eval ir/tensor ir/weight ir/diag tpu/chip internal/atomicfile",
 	"lower":  "ir ir/op ir/tensor tpu/chip ir/diag",
+
+	"passes/padproof": "ir ir/op ir/eval ir/tensor ir/diag",
 
 	"cache": "internal/atomicfile internal/jsonerr internal/mmap",
 
@@ -56,7 +58,7 @@ var mayImport = map[string]string{
 	"internal/zipend":     "",
 	"internal/compare":    "ir/tensor",
 	"internal/reduce":     "ir ir/text",
-	"internal/golden":     "ir ir/eval ir/tensor", // for tests
+	"internal/golden":     "ir ir/eval ir/tensor ir/weight", // for tests
 	"internal/seeds":      "",                     // for tests
 	"internal/tieorder":   "ir ir/op ir/tensor",
 }
