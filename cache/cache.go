@@ -143,7 +143,12 @@ func foreignNames(list []os.DirEntry) (out []string) {
 func (s *Store) Dir() string { return s.dir }
 
 // Path is the file of the key's entry, whether or not it is there.
-func (s *Store) Path(k Key) string { return s.path(k.Kind, k.ID()) }
+func (s *Store) Path(k Key) string { return s.file(k).path }
+
+func (s *Store) file(k Key) file {
+	id := k.ID()
+	return file{k.Kind, id, s.path(k.Kind, id)}
+}
 
 func (s *Store) path(kind, id string) string { return s.at(kind, id[:2], id) }
 
@@ -154,41 +159,39 @@ func (s *Store) at(elem ...string) string {
 // Get returns the key's entry, every byte of it checked. All errors but a bad key and the context's wrap ErrMiss: the caller builds.
 // A damaged entry is a warning and a *Damaged in the error, and its file is moved out of the way. Reading needs no write permission.
 func (s *Store) Get(ctx context.Context, k Key) (*Entry, error) {
-	e, err := s.get(ctx, k)
+	if err := k.Check(); err != nil {
+		return nil, err
+	}
+	e, err := s.get(ctx, s.file(k))
 	if err == nil || s.o.Remote == nil || !errors.Is(err, ErrMiss) {
 		return e, err
 	}
 	if s.fetch(ctx, k) {
-		return s.get(ctx, k)
+		return s.get(ctx, s.file(k))
 	}
-	return nil, errors.Join(err, ctx.Err())
+	return nil, err
 }
 
-// get is Get without the remote.
-func (s *Store) get(ctx context.Context, k Key) (*Entry, error) {
+// get reads an entry of the store.
+func (s *Store) get(ctx context.Context, f file) (*Entry, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := k.Check(); err != nil {
-		return nil, err
-	}
-	id := k.ID()
-	path := s.path(k.Kind, id)
-	e, st, err := open(path, id)
+	e, st, err := open(f.path, f.id)
 	var damaged *Damaged
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s %s: %w", k.Kind, short(id), ErrMiss)
+		return nil, fmt.Errorf("%s %s: %w", f.kind, short(f.id), ErrMiss)
 	case errors.As(err, &damaged):
-		damaged.Quarantine = s.quarantine(path, k.Kind+"-"+id, st)
-		s.warn("damaged "+path, "%v", err)
+		damaged.Quarantine = s.quarantine(f.path, f.kind+"-"+f.id, st)
+		s.warn("damaged "+f.path, "%v", err)
 		return nil, fmt.Errorf("%w: %w", ErrMiss, err)
 	case err != nil:
-		s.warn("unreadable "+path, "cache entry cannot be read: %v", err)
+		s.warn("unreadable "+f.path, "cache entry cannot be read: %v", err)
 		return nil, fmt.Errorf("%w: %w", ErrMiss, err)
 	}
 	if now := time.Now(); !s.o.ReadOnly && now.Sub(st.ModTime()) > touchAfter {
-		_ = os.Chtimes(path, now, now) // nothing but the order of pruning depends on it
+		_ = os.Chtimes(f.path, now, now) // nothing but the order of pruning depends on it
 	}
 	return e, nil
 }
@@ -244,23 +247,15 @@ func (s *Store) quarantine(path, name string, seen fs.FileInfo) string {
 }
 
 // Put keeps an entry: it is written beside its place, synced and renamed, so that readers see all of it or nothing. An entry that is there
-// already is replaced. Where the entry cannot be kept the error is a *PutError.
+// already is replaced. Where the entry cannot be kept the error is a *PutError. The context is for what follows: the remote, and MaxSize.
 func (s *Store) Put(ctx context.Context, k Key, sections []Section) error {
 	if _, err := describe(k, sections); err != nil {
-		return err
-	}
-	return s.put(ctx, k, func(w io.Writer) error { return writeEntry(w, k, sections) })
-}
-
-// put keeps the entry that write writes.
-func (s *Store) put(ctx context.Context, k Key, write func(io.Writer) error) error {
-	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if s.o.ReadOnly {
 		return &PutError{s.dir, ErrReadOnly}
 	}
-	if err := s.store(k, write); err != nil {
+	if err := s.write(k, sections); err != nil {
 		return &PutError{s.dir, err}
 	}
 	s.send(ctx, k)
@@ -268,7 +263,7 @@ func (s *Store) put(ctx context.Context, k Key, write func(io.Writer) error) err
 	return nil
 }
 
-func (s *Store) store(k Key, write func(io.Writer) error) error {
+func (s *Store) write(k Key, sections []Section) error {
 	if err := s.mark(); err != nil {
 		return err
 	}
@@ -277,10 +272,10 @@ func (s *Store) store(k Key, write func(io.Writer) error) error {
 		return err
 	}
 	defer t.drop()
-	if err := t.fill(write); err != nil {
+	if err := t.fill(func(w io.Writer) error { return writeEntry(w, k, sections) }); err != nil {
 		return err
 	}
-	return t.rename(s.path(k.Kind, k.ID()))
+	return t.rename(s.Path(k))
 }
 
 // mark makes the store's directory with its tag.

@@ -32,7 +32,7 @@ func (s *Store) Do(ctx context.Context, k Key, build func(context.Context) ([]Se
 	}
 	defer l.release()
 	// Another may have built it between the first look and the lock.
-	if e, err := s.get(ctx, k); err == nil {
+	if e, err := s.get(ctx, s.file(k)); err == nil {
 		o.Hit = true
 		return e, o, nil
 	} else if !errors.Is(err, ErrMiss) {
@@ -42,7 +42,7 @@ func (s *Store) Do(ctx context.Context, k Key, build func(context.Context) ([]Se
 	if err != nil {
 		return nil, o, err
 	}
-	if err := s.Put(context.WithoutCancel(ctx), k, sections); err != nil {
+	if err := s.Put(ctx, k, sections); err != nil {
 		var unkept *PutError
 		if !errors.As(err, &unkept) {
 			return nil, o, err

@@ -27,8 +27,7 @@ func (s *Store) fetch(ctx context.Context, k Key) bool {
 			return err
 		}
 		defer r.Close()
-		_, err = s.receive(r, k.ID())
-		return err
+		return s.receive(r, k.Kind, k.ID())
 	}()
 	if err != nil && !errors.Is(err, ErrMiss) {
 		s.warn("remote get", "remote cache: %s %s: %v", k.Kind, short(k.ID()), err)
@@ -57,49 +56,56 @@ func (s *Store) send(ctx context.Context, k Key) {
 	}
 }
 
-// receive keeps an entry's file that comes from elsewhere, after it was checked like one of the store. It returns its key.
-func (s *Store) receive(r io.Reader, id string) (Key, error) {
+// receive keeps an entry's file that comes from elsewhere, after every byte of it was checked.
+func (s *Store) receive(r io.Reader, kind, id string) error {
 	if err := s.mark(); err != nil {
-		return Key{}, &PutError{s.dir, err}
+		return &PutError{s.dir, err}
 	}
 	t, err := s.create()
 	if err != nil {
-		return Key{}, &PutError{s.dir, err}
+		return &PutError{s.dir, err}
 	}
 	defer t.drop()
-	var from error // of the reader, not of this store
+	from := &source{r: r}
 	err = t.fill(func(w io.Writer) error {
-		_, err := io.Copy(w, readerFunc(func(p []byte) (n int, err error) {
-			n, err = r.Read(p)
-			if err != io.EOF {
-				from = err
-			}
-			return n, err
-		}))
+		_, err := io.Copy(w, from)
 		return err
 	})
 	switch {
-	case from != nil:
-		return Key{}, from
+	case from.err != nil:
+		return from.err
 	case err != nil:
-		return Key{}, &PutError{s.dir, err}
+		return &PutError{s.dir, err}
 	}
 	e, _, err := open(t.Name(), id)
-	if err != nil {
-		var damaged *Damaged
-		if errors.As(err, &damaged) {
-			return Key{}, fmt.Errorf("damaged: %w", damaged.Reason)
-		}
-		return Key{}, &PutError{s.dir, err}
+	var damaged *Damaged
+	switch {
+	case errors.As(err, &damaged):
+		return fmt.Errorf("damaged: %w", damaged.Reason)
+	case err != nil:
+		return &PutError{s.dir, err}
 	}
-	k := e.Key()
+	got := e.Key().Kind
 	e.Close()
-	if err := t.rename(s.path(k.Kind, id)); err != nil {
-		return Key{}, &PutError{s.dir, err}
+	if got != kind {
+		return fmt.Errorf("an entry of kind %s, wanted %s", got, kind)
 	}
-	return k, nil
+	if err := t.rename(s.path(kind, id)); err != nil {
+		return &PutError{s.dir, err}
+	}
+	return nil
 }
 
-type readerFunc func([]byte) (int, error)
+// source is a reader that keeps its error, so that it can be told from one of the writer.
+type source struct {
+	r   io.Reader
+	err error
+}
 
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
