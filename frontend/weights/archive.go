@@ -102,7 +102,7 @@ func (a *Archive) read() (err error) {
 		return err
 	}
 	if a.graph == flatGraph {
-		if err := a.readPickled("weights", "serialized_state_dict.pt"); err != nil {
+		if err := a.readPickled("weights", flatWeights); err != nil {
 			return err
 		}
 		return a.readPickled("constants", "serialized_constants.pt")
@@ -185,6 +185,9 @@ func (a *Archive) Type(name string) (tensor.Type, error) {
 
 // flatGraph is the graph's entry in archives of torch before 2.8.
 const flatGraph = "serialized_exported_program.json"
+
+// flatWeights is the entry of the weights there.
+const flatWeights = "serialized_state_dict.pt"
 
 // checkKind finds the one model, or says what the file is instead and what to do.
 func (a *Archive) checkKind() error {
