@@ -37,6 +37,7 @@ var Phases = []string{PhaseImport, PhaseSimplify, PhaseLower, PhaseCompile, Phas
 type CompileOptions struct {
 	Target       chip.Target
 	Shapes       Shapes
+	Dims         map[string][]int64 // instead of Shapes.Dims: the sizes of symbolic dimensions, each with each a program; several need PhasePack
 	Output       string             // file to write; empty: nothing is written
 	Text         io.Writer          // gets the text that an early phase leaves where Output is empty; may be nil
 	To           string             // last phase to run; empty: PhasePack
@@ -51,24 +52,36 @@ type CompileOptions struct {
 }
 
 // Compile compiles the model at path and writes what the last phase leaves to o.Output.
-func Compile(ctx context.Context, path string, o CompileOptions) (*Report, error) {
-	c, err := newCompile(path, o)
+func Compile(ctx context.Context, path string, o CompileOptions) (_ *Report, err error) {
+	each, err := o.programs(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	err = c.run(ctx)
-	if err := errors.Join(err, c.model.Close()); err != nil {
-		return nil, err
+	var all []*compilation
+	defer func() {
+		for _, c := range all {
+			err = errors.Join(err, c.model.Close())
+		}
+	}()
+	for _, o := range each {
+		c, err := newCompile(path, o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+		if err := c.run(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return c.report, nil
+	return pack(all)
 }
 
-// run takes the model through the phases. The model stays open.
+// run takes the model through the phases up to PhaseCompile. The model stays open.
 func (c *compilation) run(ctx context.Context) error {
 	for _, step := range []struct {
 		phase string
 		run   func(context.Context) error
-	}{{PhaseImport, c.load}, {PhaseSimplify, c.simplify}, {PhaseLower, c.lower}, {PhaseCompile, c.compile}, {PhasePack, c.pack}} {
+	}{{PhaseImport, c.load}, {PhaseSimplify, c.simplify}, {PhaseLower, c.lower}, {PhaseCompile, c.compile}} {
 		if c.o.Notify != nil {
 			c.o.Notify(step.phase)
 		}

@@ -3,8 +3,10 @@ package tpuc
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tpuc/frontend/pt2"
@@ -164,6 +166,15 @@ func ports(leaves []pt2.BoundLeaf) []Port {
 			}
 			out = append(out, p)
 		}
+	}
+	return out
+}
+
+// dims are the symbolic dimensions, sorted by name.
+func (m *Model) dims() []artifact.Dim {
+	var out []artifact.Dim
+	for _, name := range slices.Sorted(maps.Keys(m.Dims)) {
+		out = append(out, artifact.Dim{Name: name, Value: m.Dims[name]})
 	}
 	return out
 }

@@ -120,9 +120,15 @@ func (m *Opened) compile(ctx context.Context, path, file string, o OpenOptions) 
 	}
 	c.runs, c.given = true, m.source
 	err = c.run(ctx)
-	m.model, m.Report = c.model, c.report
+	m.model = c.model
+	if err != nil {
+		return err
+	}
+	if m.Report, err = pack([]*compilation{c}); err != nil {
+		return err
+	}
 	m.Report.Output = ""
-	return err
+	return nil
 }
 
 // checkArtifact holds an artifact, which is compiled already, to options that are a model's.

@@ -1,12 +1,9 @@
 package tpuc
 
 import (
-	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"tpuc/frontend/weights"
 	"tpuc/ir"
@@ -16,21 +13,56 @@ import (
 	"tpuc/tpu/artifact"
 )
 
-func (c *compilation) pack(context.Context) error {
-	if c.o.Output == "" {
+// pack writes the programs, which are of one model, into one artifact where that is asked for, and reports what was done.
+func pack(all []*compilation) (*Report, error) {
+	first := all[0]
+	report := first.report
+	if len(all) > 1 {
+		each := make([]*Report, len(all))
+		for i, c := range all {
+			each[i] = c.report
+		}
+		report = together(each)
+	}
+	if o := first.o; o.To != "" && o.To != PhasePack {
+		return report, nil
+	}
+	if first.o.Notify != nil {
+		first.o.Notify(PhasePack)
+	}
+	watch := startWatch()
+	err := write(all, report)
+	report.Phases = append(report.Phases, watch.stop(PhasePack))
+	if err != nil {
+		return nil, err
+	}
+	return report, nil
+}
+
+func write(all []*compilation, report *Report) error {
+	o := all[0].o
+	if o.Output == "" {
 		return nil
 	}
-	m, data, err := c.artifact()
+	parts := make([]artifact.Part, len(all))
+	for i, c := range all {
+		var err error
+		if parts[i], err = c.part(); err != nil {
+			return err
+		}
+	}
+	p, err := artifact.Merge(parts)
 	if err != nil {
 		return err
 	}
-	if err := artifact.Write(c.o.Output, m, data); err != nil {
+	if err := artifact.Write(o.Output, p.Manifest, p.Contents); err != nil {
 		return err
 	}
-	c.report.Output = c.o.Output
-	if m.Checkpoint != nil && !c.o.EmbedWeights && !c.runs && !beside(c.o.Output, c.path) {
-		c.report.Notes = append(c.report.Notes, fmt.Sprintf("%s holds no weights and %s is not in its folder: put it there, or run with --weights %s; --embed-weights puts the weights into the artifact",
-			c.o.Output, m.Checkpoint.Name, c.path))
+	report.Output = o.Output
+	report.packed(&p.Manifest)
+	if m, model := p.Manifest, all[0].path; m.Checkpoint != nil && !o.EmbedWeights && !all[0].runs && !beside(o.Output, model) {
+		report.Notes = append(report.Notes, fmt.Sprintf("%s holds no weights and %s is not in its folder: put it there, or run with --weights %s; --embed-weights puts the weights into the artifact",
+			o.Output, m.Checkpoint.Name, model))
 	}
 	return nil
 }
@@ -45,8 +77,8 @@ func beside(output, model string) bool {
 	return err == nil && os.SameFile(want, have)
 }
 
-// artifact is the manifest and the contents of the compiled program.
-func (c *compilation) artifact() (artifact.Manifest, artifact.Contents, error) {
+// part is the artifact of this program alone.
+func (c *compilation) part() (artifact.Part, error) {
 	p := c.program
 	m := artifact.Manifest{
 		Tpuc:    Version,
@@ -56,15 +88,12 @@ func (c *compilation) artifact() (artifact.Manifest, artifact.Contents, error) {
 		Symbols: c.model.Symbols,
 		Weights: []artifact.Weight{}, State: []artifact.Weight{}, Constants: []artifact.Weight{},
 	}
-	prog := artifact.Program{Numbers: c.model.Numbers, Results: make([][]artifact.Slot, len(p.Results)), Memory: memory(c.result)}
+	prog := artifact.Program{Dims: c.model.dims(), Numbers: c.model.Numbers, Results: make([][]artifact.Slot, len(p.Results)), Memory: memory(c.result)}
 	for _, x := range c.model.Inputs {
 		m.Inputs, prog.Inputs = append(m.Inputs, x.signature()), append(prog.Inputs, artifact.MakeType(x.Type))
 	}
 	for _, x := range c.model.Outputs {
 		m.Outputs, prog.Outputs = append(m.Outputs, x.signature()), append(prog.Outputs, artifact.MakeType(x.Type))
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.model.Dims)) {
-		prog.Dims = append(prog.Dims, artifact.Dim{Name: name, Value: c.model.Dims[name]})
 	}
 	args := make(map[string][]int) // of each kind the program's arguments, by place in the manifest's list
 	for i, a := range p.Args {
@@ -92,7 +121,7 @@ func (c *compilation) artifact() (artifact.Manifest, artifact.Contents, error) {
 	if c.model.Weights != nil && len(m.Weights)+len(m.State) > 0 {
 		st, err := os.Stat(c.path)
 		if err != nil {
-			return m, artifact.Contents{}, err
+			return artifact.Part{}, err
 		}
 		m.Checkpoint = &artifact.Source{Name: filepath.Base(c.path), Size: st.Size(), Identity: c.model.program.Weights().Identity()}
 	}
@@ -114,7 +143,7 @@ func (c *compilation) artifact() (artifact.Manifest, artifact.Contents, error) {
 			return c.contents(args[artifact.KindState][i])
 		}
 	}
-	return m, data, nil
+	return artifact.Part{Manifest: m, Contents: data}, nil
 }
 
 // contents is the contents of argument i, which is no input.

@@ -3,6 +3,7 @@ package tpuc
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"tpuc/tpu/plugin"
 )
 
-// Report says what a compile did. Times differ from run to run, everything else is a function of the model, the options and the plugin.
+// Report says what a compile did, of several programs in all and of each. Times differ from run to run, everything else is a function of the model, the options and the plugin.
 type Report struct {
 	Model      string           `json:"model"`
 	Torch      string           `json:"torch,omitempty"` // version that captured the model
@@ -25,8 +26,9 @@ type Report struct {
 	Locate     PhaseTime        `json:"locate"`                // finding the plugin, and fetching it the first time: in no phase
 	PluginTime *PluginTime      `json:"plugin_time,omitempty"` // of the compile child, part of the compile phase's wall time
 	Passes     []passes.Stats   `json:"passes,omitempty"`
-	Flops      int64            `json:"flops"` // of one call, by tpuc's own count
-	Inputs     []Port           `json:"inputs"`
+	Flops      int64            `json:"flops"`          // of one call, by tpuc's own count
+	Dims       []artifact.Dim   `json:"dims,omitempty"` // symbolic dimensions
+	Inputs     []Port           `json:"inputs"`         // of several programs the first's, as are outputs, memory and sizes
 	Outputs    []Port           `json:"outputs"`
 	State      Tensors          `json:"state"`   // kept on the device from call to call
 	Weights    Tensors          `json:"weights"` // of the checkpoint, each once whatever its names
@@ -36,7 +38,8 @@ type Report struct {
 	Executable int              `json:"executable_bytes,omitempty"`
 	Output     string           `json:"output,omitempty"` // file written
 	Notes      []string         `json:"notes,omitempty"`
-	Log        string           `json:"-"` // what the plugin printed, cut in the middle when long
+	Log        string           `json:"-"`                  // what the plugin printed, cut in the middle when long
+	Programs   []*Report        `json:"programs,omitempty"` // each, where there are several
 }
 
 // PhaseTime is the cost of a phase in seconds. CPU is this process's, a plugin's compile apart.
@@ -78,7 +81,48 @@ func (r *Report) Wall() float64 {
 }
 
 func (r *Report) describe(m *Model) {
-	r.Model, r.Torch, r.Inputs, r.Outputs, r.Notes = m.Name, m.Torch, m.Inputs, m.Outputs, m.Notes
+	r.Model, r.Torch, r.Inputs, r.Outputs, r.Notes, r.Dims = m.Name, m.Torch, m.Inputs, m.Outputs, m.Notes, m.dims()
+}
+
+// together is the report of several programs: times and work added up.
+func together(each []*Report) *Report {
+	sum := *each[0]
+	sum.Programs, sum.Phases, sum.Dims, sum.Notes = each, slices.Clone(sum.Phases), nil, slices.Clone(sum.Notes)
+	for _, r := range each[1:] {
+		for i, p := range r.Phases {
+			sum.Phases[i].Wall += p.Wall
+			sum.Phases[i].CPU += p.CPU
+		}
+		sum.Locate.Wall += r.Locate.Wall
+		sum.Locate.CPU += r.Locate.CPU
+		if p := r.PluginTime; p != nil && sum.PluginTime != nil {
+			sum.PluginTime = &PluginTime{sum.PluginTime.Wall + p.Wall, sum.PluginTime.CPU + p.CPU, sum.PluginTime.Compile + p.Compile}
+		}
+		sum.Flops += r.Flops
+		if r.Log != sum.Log {
+			sum.Log += r.Log
+		}
+		for _, n := range r.Notes {
+			if !slices.Contains(sum.Notes, n) {
+				sum.Notes = append(sum.Notes, n)
+			}
+		}
+	}
+	return &sum
+}
+
+// packed counts the tensors of an artifact.
+func (r *Report) packed(m *artifact.Manifest) {
+	count := func(list []artifact.Weight) (t Tensors) {
+		for _, w := range list {
+			if x, err := w.Tensor(); err == nil {
+				t.Count++
+				t.Bytes += x.Bytes()
+			}
+		}
+		return t
+	}
+	r.State, r.Weights, r.Constants = count(m.State), count(m.Weights), count(m.Constants)
 }
 
 func (r *Report) arguments(p *lower.Program, m *ir.Module) {
@@ -132,13 +176,20 @@ func (r *Report) Write(w io.Writer) error {
 	if p := r.PluginTime; p != nil {
 		row("plugin", "%s CPU, %s in all, %s of it compiling", seconds(p.CPU), seconds(p.Wall), seconds(p.Compile))
 	}
-	portRows(row, "inputs", r.Inputs)
-	portRows(row, "outputs", r.Outputs)
+	portRows(row, "inputs", r.Inputs, len(r.Programs) > 0)
+	portRows(row, "outputs", r.Outputs, len(r.Programs) > 0)
 	row("state", "%s", r.State)
 	row("weights", "%s", r.Weights)
 	row("constants", "%s", r.Constants)
-	row("work", "%.4g GFLOP a call", float64(r.Flops)/1e9)
-	if m := r.Memory; m != nil {
+	name := "programs"
+	for _, p := range r.Programs {
+		row(name, "%s", p.line())
+		name = ""
+	}
+	if len(r.Programs) == 0 {
+		row("work", "%.4g GFLOP a call", float64(r.Flops)/1e9)
+	}
+	if m := r.Memory; m != nil && len(r.Programs) == 0 {
 		row("memory", "peak %s, temporary %s, code %s", Bytes(m.Peak), Bytes(m.Temp), Bytes(m.Code))
 		row("executable", "%s", Bytes(int64(r.Executable)))
 	}
@@ -146,6 +197,12 @@ func (r *Report) Write(w io.Writer) error {
 		row("written", "%s", r.Output)
 	}
 	return t.Flush()
+}
+
+// line is one of several programs: its dimensions, work and size.
+func (r *Report) line() string {
+	p := artifact.Program{Dims: r.Dims, Memory: r.Memory}
+	return fmt.Sprintf("%s, %.4g GFLOP a call, executable %s", programLine(&p), float64(r.Flops)/1e9, Bytes(int64(r.Executable)))
 }
 
 // String is such as "12 tensors, 1.5 MB".
@@ -159,18 +216,25 @@ func (t Tensors) String() string {
 // portsShown is how many inputs or outputs are listed before they are only counted.
 const portsShown = 8
 
-func portRows(row func(name, format string, args ...any), name string, ports []Port) {
+// portRows lists ports, with open dimensions as the model has them where that is asked for.
+func portRows(row func(name, format string, args ...any), name string, ports []Port, open bool) {
 	total := int64(0)
 	for i, p := range ports {
 		total += p.Type.Bytes()
 		if i < portsShown {
-			row(name, "%s : %s", p.Name, p.Type)
+			typ := p.Type.String()
+			if open {
+				typ = p.signature().String()
+			}
+			row(name, "%s : %s", p.Name, typ)
 			name = ""
 		}
 	}
 	switch {
 	case len(ports) == 0:
 		row(name, "none")
+	case len(ports) > portsShown && open:
+		row("", "and %d more", len(ports)-portsShown)
 	case len(ports) > portsShown:
 		row("", "and %d more, %s in all", len(ports)-portsShown, Bytes(total))
 	}

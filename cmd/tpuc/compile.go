@@ -27,14 +27,18 @@ func newCompile() *cobra.Command {
 MODEL is an archive that torch.export.save wrote (.pt2, .pt2.gz), StableHLO text as JAX writes it (.mlir),
 or a module in tpuc's textual form (.tpu).
 No TPU is needed to compile for one. Unless --embed-weights is given the artifact names the model's file and
-reads the weights from there when it is opened: keep both in one folder, or give tpuc run --weights.`,
+reads the weights from there when it is opened: keep both in one folder, or give tpuc run --weights.
+
+A symbolic dimension may have several sizes: the artifact gets a program for each size of the one with each of the others,
+and a call runs the program of its shapes.`,
 		Example: `  tpuc compile model.pt2 -o model.tpuc
   tpuc compile model.pt2 --target v6e:1x1 --dim input_ids.1=512 --embed-weights
+  tpuc compile model.pt2 --dim batch=1,4,8 --dim seq=128,512
   tpuc compile model.pt2 --to lower | less
   tpuc compile model.pt2 --dump stages`,
 		Args: argCount(1, "one MODEL"),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			if o.Shapes.Dims, err = parseDims(f.dims); err != nil {
+			if o.Dims, err = parseSizes(f.dims); err != nil {
 				return err
 			}
 			if o.Target, err = f.parseTarget(); err != nil {
@@ -53,6 +57,7 @@ reads the weights from there when it is opened: keep both in one folder, or give
 		},
 	}
 	f.add(c)
+	c.Flags().Lookup("dim").Usage = "give a symbolic dimension its sizes: NAME=SIZE[,SIZE...], NAME a symbol (s77) or INPUT.DIM (input_ids.1); may be repeated"
 	c.Flags().StringVarP(&o.Output, "output", "o", "", "file to write (default: the model's name with .tpuc, in the present folder); - is standard output for text")
 	c.Flags().StringVar(&o.To, "to", tpuc.PhasePack, "stop after this phase and write what it leaves: "+strings.Join(tpuc.Phases, ", "))
 	c.Flags().StringVar(&o.DumpDir, "dump", "", "write the text after import, every pass and lowering into this folder")

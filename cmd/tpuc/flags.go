@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -86,32 +87,45 @@ func addCustom(c *cobra.Command, file *string) {
 	c.Flags().StringVar(file, "custom-ops", "", "take what operators of your own compute from this .tpu file: a function an operator (docs/custom-ops.md)")
 }
 
-// parseDims reads --dim flags.
-func parseDims(list []string) (map[string]int64, error) {
+// parseSizes reads --dim flags with any number of sizes each.
+func parseSizes(list []string) (map[string][]int64, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	out := make(map[string]int64)
+	out := make(map[string][]int64)
 	for _, s := range list {
-		name, size, ok := strings.Cut(s, "=")
-		n, err := strconv.ParseInt(size, 10, 64)
-		switch {
-		case !ok || name == "" || err != nil || n < 0:
-			return nil, usagef("--dim %q, wanted NAME=SIZE with one size, such as s77=8", s)
-		case slices.Contains(keys(out), name):
-			return nil, usagef("--dim gives %s twice", name)
+		name, sizes, ok := strings.Cut(s, "=")
+		if !ok || name == "" {
+			return nil, usagef("--dim %q, wanted NAME=SIZE, such as s77=8", s)
 		}
-		out[name] = n
+		if _, twice := out[name]; twice {
+			return nil, usagef("--dim gives %s twice, wanted all its sizes in one: %s=1,2", name, name)
+		}
+		for _, size := range strings.Split(sizes, ",") {
+			n, err := strconv.ParseInt(size, 10, 64)
+			if err != nil || n < 0 {
+				return nil, usagef("--dim %q, wanted NAME=SIZE with whole sizes of 0 or more, such as s77=8", s)
+			}
+			out[name] = append(out[name], n)
+		}
 	}
 	return out, nil
 }
 
-func keys(m map[string]int64) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
+// parseDims reads --dim flags with one size each.
+func parseDims(list []string) (map[string]int64, error) {
+	sizes, err := parseSizes(list)
+	if err != nil || sizes == nil {
+		return nil, err
 	}
-	return out
+	out := make(map[string]int64)
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		if len(sizes[name]) != 1 {
+			return nil, usagef("--dim gives %s %d sizes, wanted one", name, len(sizes[name]))
+		}
+		out[name] = sizes[name][0]
+	}
+	return out, nil
 }
 
 // callFlags are those of the verbs that run a model.

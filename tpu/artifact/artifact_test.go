@@ -222,6 +222,16 @@ func TestFormatVersion(t *testing.T) {
 	require.ErrorContains(t, err, `tpuc "9.1"`)
 }
 
+func TestFormatWindow(t *testing.T) {
+	for format, want := range map[string]string{"0": "it is older: compile the model again", "2": "it is newer: update tpuc", "01": "no format of tpuc", "x": "no format of tpuc"} {
+		err := checkFormat(&format, "9")
+		require.ErrorIs(t, err, ErrFormat)
+		require.ErrorContains(t, err, want)
+	}
+	now := Format
+	require.NoError(t, checkFormat(&now, ""))
+}
+
 func TestUnknownField(t *testing.T) {
 	m, c := sample()
 	_, blobs, err := layOut(m, c)
@@ -264,6 +274,13 @@ func TestCheck(t *testing.T) {
 		{"state to output", func(m *Manifest) { m.Programs[0].Aliases[0] = Alias{0, 2} }, `result 0 (output "y") takes the memory of state "n"`},
 		{"alias range", func(m *Manifest) { m.Programs[0].Aliases[0] = Alias{9, 2} }, "result 9 is aliased"},
 		{"alias twice", func(m *Manifest) { m.Programs[0].Aliases = append(m.Programs[0].Aliases, m.Programs[0].Aliases[0]) }, "aliased twice"},
+		{"no programs", func(m *Manifest) { m.Programs = nil }, "contents of 1 programs, wanted 0"},
+		{"symbol", func(m *Manifest) { m.Programs[0].Dims[0].Name = "s9" }, "s9 = 2, which is no symbol of the model"},
+		{"symbols", func(m *Manifest) { m.Programs[0].Dims = nil }, "0 dimensions, wanted a value for each of 1 symbols"},
+		{"inputs", func(m *Manifest) { m.Programs[0].Inputs = nil }, "0 inputs and 1 outputs, wanted 1 and 1"},
+		{"signature", func(m *Manifest) { m.Programs[0].Outputs[0].Dims = []int64{2, 4} }, `output 0 ("y") is f32[2,4], wanted f32[s0,3]`},
+		{"key", func(m *Manifest) { m.Programs[0].Key = "k" }, `key "k", wanted 64 hex digits`},
+		{"state result alone", func(m *Manifest) { m.Programs[0].Args = m.Programs[0].Args[:2]; m.Programs[0].Aliases = nil }, `result 1 is state "n", which is no argument`},
 		{"dtype", func(m *Manifest) { m.Programs[0].Inputs[0].DType = "f99" }, `input 0 ("x"): unknown dtype "f99"`},
 		{"dims", func(m *Manifest) { m.Programs[0].Outputs[0].Dims = []int64{-1, 3} }, `output 0 ("y"): dimension 0 is -1`},
 		{"no contents", func(m *Manifest) {}, `constant 0 ("c0") has neither contents nor a source expression`},
