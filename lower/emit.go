@@ -1,11 +1,7 @@
 package lower
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +22,6 @@ type emitter struct {
 	again   int // nodes of functions that stand in the program already
 	next    int // number of the next value
 	loc     string
-	spans   [][2]int       // where the body's text has locations
 	locs    map[string]int // layer paths in order of first use
 	layers  []string
 	returns []ir.Ref
@@ -130,8 +125,7 @@ func (e *emitter) Emit(h ir.HLO) []ir.Ref {
 	}
 	w := &e.body
 	if h.Verbatim != "" {
-		w.WriteString(e.indent + name + " = " + strings.ReplaceAll(h.Verbatim, "%$", "%v"+strconv.Itoa(e.next)+"_"))
-		e.endLine()
+		w.WriteString(e.indent + name + " = " + strings.ReplaceAll(h.Verbatim, "%$", "%v"+strconv.Itoa(e.next)+"_") + e.loc + "\n")
 		return refs
 	}
 	w.WriteString(e.indent + name + " = \"" + h.Name + "\"(" + names(h.Args) + ")")
@@ -148,19 +142,8 @@ func (e *emitter) Emit(h ir.HLO) []ir.Ref {
 	if len(h.Attrs) > 0 {
 		w.WriteString(" {" + strings.Join(h.Attrs, ", ") + "}")
 	}
-	w.WriteString(" : " + signature(refTypes(h.Args), h.Out))
-	e.endLine()
+	w.WriteString(" : " + signature(refTypes(h.Args), h.Out) + e.loc + "\n")
 	return refs
-}
-
-// endLine writes the location of the node in work, and ends the line.
-func (e *emitter) endLine() {
-	from := e.body.Len()
-	e.body.WriteString(e.loc)
-	if to := e.body.Len(); to > from {
-		e.spans = append(e.spans, [2]int{from, to})
-	}
-	e.body.WriteByte('\n')
 }
 
 func (e *emitter) region(r ir.Region) {
@@ -178,48 +161,32 @@ func (e *emitter) region(r ir.Region) {
 	outer := e.indent
 	e.indent += "  "
 	out := r.Body(e, args)
-	w.WriteString(e.indent + "\"stablehlo.return\"(" + names(out) + ") : " + signature(refTypes(out), nil))
-	e.endLine()
+	w.WriteString(e.indent + "\"stablehlo.return\"(" + names(out) + ") : " + signature(refTypes(out), nil) + e.loc + "\n")
 	e.indent = outer
 	w.WriteString(e.indent + "}")
 }
 
-// finish gives p its text, and the digest of the text without locations.
-func (e *emitter) finish(p *Program) {
-	var head, tail, locs strings.Builder
-	e.around(p, &head, &tail)
-	for i, l := range e.layers {
-		fmt.Fprintf(&locs, "#loc%d = loc(%s)\n", i, quote(l))
-	}
-	body := e.body.String()
-	h := sha256.New()
-	io.WriteString(h, head.String())
-	from := 0
-	for _, s := range e.spans {
-		io.WriteString(h, body[from:s[0]])
-		from = s[1]
-	}
-	io.WriteString(h, body[from:])
-	io.WriteString(h, tail.String())
-	p.Digest = hex.EncodeToString(h.Sum(nil))
-	p.Text = slices.Concat([]byte(head.String()), []byte(body), []byte(tail.String()), []byte(locs.String()))
-}
-
-// around writes what stands before the body and after it.
-func (e *emitter) around(p *Program, b, tail *strings.Builder) {
+// module is the whole text around the body.
+func (e *emitter) module(p *Program) []byte {
+	var b strings.Builder
 	b.WriteString("module @tpuc attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {\n")
 	b.WriteString("  func.func public @main(")
 	for i, a := range p.Args {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(b, "%%arg%d: %s", i, a.Type.MLIR())
+		fmt.Fprintf(&b, "%%arg%d: %s", i, a.Type.MLIR())
 		if a.Alias >= 0 {
-			fmt.Fprintf(b, " {tf.aliasing_output = %d : i32}", a.Alias)
+			fmt.Fprintf(&b, " {tf.aliasing_output = %d : i32}", a.Alias)
 		}
 	}
 	b.WriteString(") -> (" + types(p.Results) + ") {\n")
-	tail.WriteString("    \"func.return\"(" + names(e.returns) + ") : " + signature(p.Results, nil) + "\n  }\n}\n")
+	b.WriteString(e.body.String())
+	b.WriteString("    \"func.return\"(" + names(e.returns) + ") : " + signature(p.Results, nil) + "\n  }\n}\n")
+	for i, l := range e.layers {
+		fmt.Fprintf(&b, "#loc%d = loc(%s)\n", i, quote(l))
+	}
+	return []byte(b.String())
 }
 
 // quote is an MLIR string: quotes, backslashes and bytes outside printable ASCII as \XX.

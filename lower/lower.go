@@ -42,7 +42,6 @@ type Arg struct {
 // Program is what a plugin compiles.
 type Program struct {
 	Text    []byte
-	Digest  string        // hex SHA-256 of Text without locations: equal for programs that compute the same in the same way, whatever their layers are called
 	Args    []Arg         // inputs, state, weights, constants
 	Results []tensor.Type // distinct values: an output that is also an update stands here once
 	Outputs []int         // for each user output its place in Results
@@ -70,7 +69,7 @@ func Lower(m *ir.Module) (p *Program, err error) {
 	}()
 	e.nodes(m.Func)
 	p.results(m, args, e)
-	e.finish(p)
+	p.Text = e.module(p)
 	return p, nil
 }
 
