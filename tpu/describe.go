@@ -9,14 +9,6 @@ import (
 	"strings"
 )
 
-// Facts are what a plugin says of itself on this machine, which what it compiles depends on.
-type Facts struct {
-	APIVersion      string   // PJRT C API of the plugin, "0.117"
-	PlatformVersion string   // the plugin's description of its build
-	Processor       string   // CPU: LLVM's triple and name of the processor, "x86_64-unknown-linux-gnu emeraldrapids"; empty where the plugin does not tell
-	Features        []string // CPU: LLVM's features of the processor, sorted, "+avx2", "-sse4a"; nil where the plugin does not tell
-}
-
 // trivial is a program that every plugin compiles.
 const trivial = `module @describe {
   func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {
@@ -25,19 +17,17 @@ const trivial = `module @describe {
   }
 }`
 
-// Describe asks the request's plugin for facts about itself: a child compiles a trivial program for the target. The request's program is not
-// looked at. Errors are those of Compile; nothing is kept of a crash.
-func Describe(ctx context.Context, req Request) (*Facts, error) {
+// Describe asks the request's plugin for the facts about itself on this machine that do not depend on a program: API version, platform, and for
+// the CPU the processor and its features. A child compiles a trivial program for the target; the request's own is not looked at. Errors are
+// those of Compile; nothing is kept of a crash.
+func Describe(ctx context.Context, req Request) (*Stats, error) {
 	req.Program, req.noCrashFile = []byte(trivial), true
 	r, err := Compile(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	f := &Facts{APIVersion: r.Stats.APIVersion, PlatformVersion: r.Stats.PlatformVersion}
-	if req.Target.Platform == CPU {
-		f.Processor, f.Features = processorOf(r.Executable)
-	}
-	return f, nil
+	s := r.Stats
+	return &Stats{APIVersion: s.APIVersion, PlatformName: s.PlatformName, PlatformVersion: s.PlatformVersion, Devices: s.Devices, Processor: s.Processor, Features: s.Features}, nil
 }
 
 // featureList is how LLVM writes the features of a processor.

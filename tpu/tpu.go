@@ -96,6 +96,9 @@ type Stats struct {
 	OutputLayouts    []pjrt.Layout
 	Outputs          []Output
 	Fingerprint      string // lower-case hex; empty where the plugin has none
+	Processor        string // CPU: LLVM's triple and name of the processor, "x86_64-unknown-linux-gnu emeraldrapids"; empty where the plugin does not tell
+	// Features are LLVM's features of the processor that the CPU plugin makes code for, sorted, such as "+avx2" and "-sse4a"; nil where the plugin does not tell.
+	Features []string
 }
 
 // Cost is one figure of the plugin's cost analysis ("flops", "bytes accessed", ...).
@@ -150,7 +153,11 @@ func Compile(ctx context.Context, req Request) (*Result, error) {
 		}
 		return nil, cerr
 	}
-	return &Result{Executable: run.executable, Stats: run.reply.Stats, Usage: run.usage(), Log: run.log.String()}, nil
+	r := &Result{Executable: run.executable, Stats: run.reply.Stats, Usage: run.usage(), Log: run.log.String()}
+	if req.Target.Platform == CPU {
+		r.Stats.Processor, r.Stats.Features = processorOf(r.Executable)
+	}
+	return r, nil
 }
 
 // check refuses requests that no plugin needs to see.
