@@ -27,6 +27,9 @@ type HostBuffer struct {
 	Data      []byte // exactly Type.HostSize(Dims) bytes; must not change before Done
 	Semantics HostSemantics
 	Device    *Device // nil = the client's first
+	// Order is how the array lies on the device: dimensions, fastest varying first (Layout.MinorToMajor); nil: row-major. A plugin may ignore
+	// it: compare the buffer's Layout.
+	Order []int
 	// Done, if not nil, is called exactly once when the plugin no longer uses Data, on any goroutine, also when
 	// BufferFromHost fails. Data may be unmapped, changed or dropped then, not earlier.
 	Done func()
@@ -60,6 +63,9 @@ func (c *Client) BufferFromHost(host HostBuffer) (*Buffer, error) {
 	pin.Pin(addr)
 	a := &fromHostArgs{client: ptr, data: addr, kind: int32(host.Type), semantics: int32(host.Semantics), device: dev.ptr,
 		dims: unsafe.Pointer(unsafe.SliceData(host.Dims)), numDims: uintptr(len(host.Dims))}
+	if host.Order != nil {
+		a.deviceLayout = unsafe.Pointer(newLayout(host.Order))
+	}
 	if err := call(c.plugin, fnClientBufferFromHostBuffer, a); err != nil {
 		pin.Unpin()
 		done()
@@ -81,6 +87,9 @@ func (c *Client) checkHost(host HostBuffer) (*Device, error) {
 	}
 	if int64(len(host.Data)) != want {
 		return nil, fmt.Errorf("host array has %d bytes, want %d for %s%v", len(host.Data), want, host.Type, host.Dims)
+	}
+	if host.Order != nil && len(host.Order) != len(host.Dims) {
+		return nil, fmt.Errorf("order of %d dimensions for an array of %d", len(host.Order), len(host.Dims))
 	}
 	dev := host.Device
 	if dev == nil {
@@ -162,28 +171,44 @@ func (b *Buffer) Ready(ctx context.Context) error {
 	return b.client.plugin.watch(a.out, nil).wait(ctx)
 }
 
-// ToHost waits for the contents and copies them to dst, dense and row-major whatever the device's layout.
-// dst must have exactly Type.HostSize(Dims) bytes. When ctx ends first its cause is returned and dst is lost to
-// the caller: the plugin may write to it until the transfer ends.
+// Transfer is a copy from a device on its way.
+type Transfer struct{ e *event }
+
+// Wait returns when the copy is there, or failed. When ctx ends first its cause is returned and the destination is lost to the caller: the plugin may
+// write to it until the transfer ends.
+func (t *Transfer) Wait(ctx context.Context) error { return t.e.wait(ctx) }
+
+// ToHost is Fetch and Wait.
 func (b *Buffer) ToHost(ctx context.Context, dst []byte) error {
-	kind, err := b.Type()
+	t, err := b.Fetch(dst)
 	if err != nil {
 		return err
+	}
+	return t.Wait(ctx)
+}
+
+// Fetch begins to copy the contents, once they are computed, to dst, dense and row-major whatever the device's layout. dst must have exactly
+// Type.HostSize(Dims) bytes, and is the plugin's until the transfer ends. Closing the buffer, or giving it to an execution that takes it, is
+// fine at once: it happens after the transfer.
+func (b *Buffer) Fetch(dst []byte) (*Transfer, error) {
+	kind, err := b.Type()
+	if err != nil {
+		return nil, err
 	}
 	dims, err := b.Dims()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	want, err := kind.HostSize(dims)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if int64(len(dst)) != want {
-		return fmt.Errorf("destination has %d bytes, want %d for %s%v", len(dst), want, kind, dims)
+		return nil, fmt.Errorf("destination has %d bytes, want %d for %s%v", len(dst), want, kind, dims)
 	}
 	ptr, err := b.acquire()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	pin := &runtime.Pinner{}
 	addr := data(dst)
@@ -192,22 +217,31 @@ func (b *Buffer) ToHost(ctx context.Context, dst []byte) error {
 	if err := call(b.client.plugin, fnBufferToHostBuffer, a); err != nil {
 		pin.Unpin()
 		b.h.release()
-		return err
+		return nil, err
 	}
 	// The source is held too: a Close during the transfer takes effect after it.
-	return b.client.plugin.watch(a.event, func() {
+	return &Transfer{b.client.plugin.watch(a.event, func() {
 		pin.Unpin()
 		b.h.release()
-	}).wait(ctx)
+	})}, nil
 }
 
 // rowMajor is the host layout of a dense array; without it a plugin hands out the device's order.
 func rowMajor(rank int) *memoryLayout {
-	order := make([]int64, rank, rank+1)
+	order := make([]int, rank)
 	for i := range order {
-		order[i] = int64(rank - 1 - i)
+		order[i] = rank - 1 - i
 	}
-	l := &memoryLayout{tiled: tiledLayout{minorToMajor: unsafe.Pointer(unsafe.SliceData(order)), rank: uintptr(rank)}}
+	return newLayout(order)
+}
+
+// newLayout is a layout of dense arrays by its dimensions, fastest varying first.
+func newLayout(minorToMajor []int) *memoryLayout {
+	order := make([]int64, len(minorToMajor), len(minorToMajor)+1)
+	for i, d := range minorToMajor {
+		order[i] = int64(d)
+	}
+	l := &memoryLayout{tiled: tiledLayout{minorToMajor: unsafe.Pointer(unsafe.SliceData(order)), rank: uintptr(len(order))}}
 	l.head.size = structSize[memoryLayout]()
 	l.tiled.head.size = structSize[tiledLayout]()
 	return l

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -507,4 +508,49 @@ func TestNilIsSafe(t *testing.T) {
 	require.Error(t, err)
 	_, err = l.Executable().Name()
 	require.Error(t, err)
+}
+
+// A parameter in another order than row-major gets the right numbers from a buffer that is uploaded in that order.
+func TestUploadOrder(t *testing.T) {
+	c := cpuClient(t)
+	l := compile(t, c, `module @t { func.func public @main(%a: tensor<2x3x4xf32> {mhlo.layout_mode = "{0,2,1}"}, %b: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  %0 = stablehlo.add %a, %b : tensor<2x3x4xf32>
+  return %0 : tensor<2x3x4xf32> } }`)
+	params, err := l.Executable().ParameterLayouts()
+	require.NoError(t, err)
+	order, err := params[0].MinorToMajor()
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 2, 1}, order)
+	var v []float32
+	for i := range 24 {
+		v = append(v, float32(i))
+	}
+	a, err := c.BufferFromHost(pjrt.HostBuffer{Type: pjrt.F32, Dims: []int64{2, 3, 4}, Data: f32s(v...), Order: order})
+	require.NoError(t, err)
+	defer a.Close()
+	got, err := a.Layout()
+	require.NoError(t, err)
+	require.Equal(t, params[0], got)
+	require.Equal(t, f32s(v...), download(t, a))
+
+	// Kept arguments: what changes is set, the rest stays.
+	args := l.NewArguments(2)
+	defer args.Close()
+	require.NoError(t, args.Set(0, a))
+	_, err = l.ExecuteArguments(t.Context(), args, pjrt.ExecuteOptions{})
+	require.ErrorContains(t, err, "argument 1 is empty")
+	for k := range 3 {
+		b := upload(t, c, pjrt.F32, f32s(slices.Repeat([]float32{float32(k)}, 24)...), 2, 3, 4)
+		require.NoError(t, args.Set(1, b))
+		out, err := l.ExecuteArguments(t.Context(), args, pjrt.ExecuteOptions{})
+		require.NoError(t, err)
+		want := slices.Clone(v)
+		for i := range want {
+			want[i] += float32(k)
+		}
+		require.Equal(t, f32s(want...), download(t, out[0]))
+		out[0].Close()
+	}
+	_, err = c.BufferFromHost(pjrt.HostBuffer{Type: pjrt.F32, Dims: []int64{2}, Data: f32s(1, 2), Order: []int{1, 0}})
+	require.ErrorContains(t, err, "order of 2 dimensions for an array of 1")
 }

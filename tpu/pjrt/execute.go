@@ -2,9 +2,12 @@ package pjrt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"unsafe"
 )
+
+var errOtherClient = errors.New("it belongs to another client")
 
 // LoadedExecutable is a program on the devices of a client, ready to run.
 type LoadedExecutable struct {
@@ -87,20 +90,88 @@ func (l *LoadedExecutable) Execute(ctx context.Context, args []*Buffer, opts Exe
 	return outs[0], nil
 }
 
+// Arguments are the arguments of a one-device program, kept from call to call: a call costs what changes, not what the program takes. It holds
+// every buffer in it. It is not for several goroutines at once.
+type Arguments struct {
+	exe  *LoadedExecutable
+	list []cptr
+	held []*Buffer
+}
+
+// NewArguments makes n empty arguments. Close them.
+func (l *LoadedExecutable) NewArguments(n int) *Arguments {
+	return &Arguments{l, make([]cptr, n, n+1), make([]*Buffer, n)}
+}
+
+// Set makes b argument i, in place of the one before; nil empties it.
+func (a *Arguments) Set(i int, b *Buffer) error {
+	var ptr cptr
+	if b != nil {
+		var err error
+		if ptr, err = b.acquire(); err == nil && b.client != a.exe.client {
+			b.h.release()
+			err = errOtherClient
+		}
+		if err != nil {
+			return fmt.Errorf("argument %d: %w", i, err)
+		}
+	}
+	if old := a.held[i]; old != nil {
+		old.h.release()
+	}
+	a.held[i], a.list[i] = b, ptr
+	return nil
+}
+
+// Close empties all arguments.
+func (a *Arguments) Close() {
+	for i := range a.held {
+		_ = a.Set(i, nil) // emptying does not fail
+	}
+}
+
+// ExecuteArguments is Execute with arguments that are kept. A buffer that the call took stays in its place, deleted, until it is replaced.
+func (l *LoadedExecutable) ExecuteArguments(ctx context.Context, args *Arguments, opts ExecuteOptions) ([]*Buffer, error) {
+	if l == nil {
+		return nil, closedError("a nil loaded executable")
+	}
+	for i, b := range args.held {
+		if b == nil {
+			return nil, fmt.Errorf("argument %d is empty", i)
+		}
+	}
+	if args.exe != l || len(l.devices) != 1 {
+		return nil, fmt.Errorf("arguments of another program, or for one of %d devices, want one", len(l.devices))
+	}
+	outs, err := l.run(ctx, [][]cptr{args.list}, opts)
+	if err != nil {
+		return nil, err
+	}
+	return outs[0], nil
+}
+
 // ExecuteSharded is Execute for a program over several devices: arguments and results by device, in the order
 // of Devices.
 func (l *LoadedExecutable) ExecuteSharded(ctx context.Context, args [][]*Buffer, opts ExecuteOptions) ([][]*Buffer, error) {
+	if l == nil {
+		return nil, closedError("a nil loaded executable")
+	}
+	lists, release, err := l.argumentLists(args)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return l.run(ctx, lists, opts)
+}
+
+// run executes with arguments that the caller holds.
+func (l *LoadedExecutable) run(ctx context.Context, lists [][]cptr, opts ExecuteOptions) ([][]*Buffer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
 	var outs [][]*Buffer
 	var complete []*event
-	err := l.with(func(ptr cptr) error {
-		lists, release, err := l.argumentLists(args)
-		if err != nil {
-			return err
-		}
-		defer release()
+	err := l.with(func(ptr cptr) (err error) {
 		outs, complete, err = l.execute(ptr, lists, opts)
 		return err
 	})
@@ -179,7 +250,7 @@ func (l *LoadedExecutable) argumentLists(args [][]*Buffer) (lists [][]cptr, rele
 			ptr, err := b.acquire()
 			if err == nil && b.client != l.client {
 				b.h.release()
-				err = fmt.Errorf("it belongs to another client")
+				err = errOtherClient
 			}
 			if err != nil {
 				release()
