@@ -176,3 +176,19 @@ func @main(%x: f32[2,3]) {
 `))
 	require.Equal(t, 1, strings.Count(string(p.Text), "^bb0"))
 }
+
+func TestSignature(t *testing.T) {
+	p := lowered(t, parse(t, `
+state buffer @kv = "cache" : c64[2]
+func @main(%x: f32[2,3], %n: i64[], %z: c64[2]) {
+  %0 = add %z, @kv : c64[2]
+  return %x, @kv = %0
+}
+`))
+	args, results := lower.Signature(p.Text)
+	require.Equal(t, []string{"2x3xf32", "i64", "2xcomplex<f32>", "2xcomplex<f32>=>1"}, args)
+	require.Equal(t, []string{"2x3xf32", "2xcomplex<f32>"}, results)
+	args, results = lower.Signature([]byte("module {}"))
+	require.Nil(t, args)
+	require.Nil(t, results)
+}
