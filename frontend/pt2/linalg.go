@@ -381,8 +381,21 @@ func tensorSolve(c *call) *ir.Value {
 // condition is the norm of a matrix times that of its inverse.
 func condition(c *call) *ir.Value {
 	x := c.val("self")
-	if !c.has("p") {
-		c.unsupported("the condition number of order 2, which needs singular values")
+	order, spectral := 2, !c.has("p")
+	if !spectral && !c.isString("p") {
+		order, spectral = isSpectral(c.float("p"))
+	}
+	if spectral {
+		v := c.singularValues(x)
+		n := v.Type.Rank() - 1
+		if v.Type.Dims[n] == 0 {
+			return splat(c.b, v.Type.DType, intScalar(0), lead(x))
+		}
+		top, least := reduce(c.b, op.Max, v, []int64{int64(n)}, false), reduce(c.b, op.Min, v, []int64{int64(n)}, false)
+		if order < 0 {
+			top, least = least, top
+		}
+		return op.Div.Make(c.b, top, least)
 	}
 	m := c.square(x)
 	inv, _ := c.inverted(m)

@@ -9,8 +9,16 @@ import (
 	"tpuc/ir/tensor"
 )
 
-// normRules are norms and products of vectors. Matrix norms that need singular values are refused.
+// normRules are norms and products of vectors.
 var normRules = map[string]rule{
+	"nuclear_norm": value(func(c *call) *ir.Value {
+		x := c.val("self")
+		return c.spectralNorm(x, 0, []int64{0, 1}, c.bool("keepdim"))
+	}),
+	"nuclear_norm.dim": value(func(c *call) *ir.Value {
+		x := c.val("self")
+		return c.spectralNorm(x, 0, c.axes("dim", x.Type.Rank()), c.bool("keepdim"))
+	}),
 	"norm.Scalar":                value(func(c *call) *ir.Value { return c.norm("p") }),
 	"norm.ScalarOpt_dim":         value(func(c *call) *ir.Value { return c.norm("p") }),
 	"norm.ScalarOpt_dim_dtype":   value(func(c *call) *ir.Value { return c.norm("p") }),
@@ -123,19 +131,25 @@ func (c *call) matrixNorm(x *ir.Value, axes []int64) *ir.Value {
 // normOf is the matrix norm of an order, the name of an argument.
 func (c *call) normOf(x *ir.Value, order string, axes []int64, keep bool) *ir.Value {
 	if c.isString(order) {
-		if c.str(order) != "fro" {
-			c.unsupported("the norm %q, which needs singular values", clip(c.str(order)))
+		switch c.str(order) {
+		case "fro":
+			return c.vectorNorm(x, 2, axes, keep)
+		case "nuc":
+			return c.spectralNorm(x, 0, axes, keep)
 		}
-		return c.vectorNorm(x, 2, axes, keep)
+		c.failf("the norm is %q, wanted fro or nuc", clip(c.str(order)))
 	}
 	ord := c.float(order)
+	if k, ok := isSpectral(ord); ok {
+		return c.spectralNorm(x, k, axes, keep)
+	}
 	inner, outer := axes[0], axes[1] // sums within columns
 	switch {
 	case math.Abs(ord) == 1:
 	case math.IsInf(ord, 0):
 		inner, outer = outer, inner
 	default:
-		c.unsupported("the norm of order %v, which needs singular values", ord)
+		c.failf("the norm is of order %v, wanted 1, 2 or infinity, or their negatives", ord)
 	}
 	kind := op.Max
 	if ord < 0 {

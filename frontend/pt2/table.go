@@ -13,7 +13,7 @@ var rules = sync.OnceValue(func() map[string]rule {
 		unaryRules, analyticRules, binaryRules, castRules, complexRules,
 		shapeRules, sliceRules, arrangeRules, padRules, createRules,
 		reduceRules, orderRules,
-		linearRules, linalgRules, normRules, calculusRules,
+		linearRules, linalgRules, householderRules, singularRules, normRules, calculusRules,
 		networkRules, batchNormRules, recurrentRules,
 		lossRules, criterionRules,
 		specialRules, besselRules, polynomialRules,
