@@ -8,12 +8,18 @@ import (
 )
 
 // layout lets products read their arguments as they lie: dot names the dimensions that it multiplies over, so a transpose before it and
-// a flattening around it say nothing that its attributes cannot.
+// a flattening around it say nothing that its attributes cannot. What is left of moves of weights is done when they are loaded.
 var layout = Pass{
-	Name: "layout", Doc: "Folds transposes and flattenings of products' arguments into the products.",
+	Name: "layout", Doc: "Folds transposes and flattenings of products' arguments into the products, and those of weights into their sources.",
 	After: []string{"expand"}, // products of composites are there
-	Rules: layoutRules,
-	Run:   func(c *Context, m *ir.Module) error { return applyRules(c, m, layoutRules) },
+	Rules: slices.Concat(layoutRules, layoutWeightRules),
+	Run: func(c *Context, m *ir.Module) error {
+		if err := applyRules(c, m, layoutRules); err != nil {
+			return err
+		}
+		foldWeights(c, m)
+		return nil
+	},
 }
 
 var layoutRules = []Rule{

@@ -12,9 +12,11 @@ import (
 	"tpuc/ir"
 	"tpuc/ir/eval"
 	"tpuc/ir/tensor"
+	"tpuc/ir/weight"
 )
 
-// Eval runs m on inputs and weights that depend on the seed alone: the value of a parameter on its place, of a weight on its symbol.
+// Eval runs m on inputs and weights that depend on the seed alone: the value of a parameter on its place, of a weight on its source's
+// name or digest, or on its symbol where it has none.
 func Eval(m *ir.Module, seed uint64) (*eval.Result, error) {
 	var inputs []*tensor.Tensor
 	for i, p := range m.Func.Params {
@@ -24,8 +26,19 @@ func Eval(m *ir.Module, seed uint64) (*eval.Result, error) {
 		if w.Data != nil {
 			return w.Data, nil
 		}
-		return Random(w.Value.Type, seed, "@"+w.Sym), nil
+		return contents(w, seed)
 	}})
+}
+
+// contents evaluates w's source over a random leaf.
+func contents(w *ir.Weight, seed uint64) (*tensor.Tensor, error) {
+	switch leaf := weight.Leaf(w.Source).(type) {
+	case weight.Tensor:
+		return weight.Eval(w.Source, Random(leaf.T, seed, "@"+leaf.Name))
+	case weight.Const:
+		return weight.Eval(w.Source, Random(leaf.T, seed, "@"+leaf.Digest))
+	}
+	return Random(w.Value.Type, seed, "@"+w.Sym), nil
 }
 
 // Random is a tensor that depends on its type, the seed and the name. Floats are multiples of 1/8 in [-2, 2], which every float dtype but
