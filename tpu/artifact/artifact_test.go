@@ -279,6 +279,16 @@ func TestCheck(t *testing.T) {
 		{"symbols", func(m *Manifest) { m.Programs[0].Dims = nil }, "0 dimensions, wanted a value for each of 1 symbols"},
 		{"inputs", func(m *Manifest) { m.Programs[0].Inputs = nil }, "0 inputs and 1 outputs, wanted 1 and 1"},
 		{"signature", func(m *Manifest) { m.Programs[0].Outputs[0].Dims = []int64{2, 4} }, `output 0 ("y") is f32[2,4], wanted f32[s0,3]`},
+		{"padding of no symbol", func(m *Manifest) { m.Programs[0].Pads = []Pad{{Symbol: "s9", Min: 1}} }, `padding of "s9"`},
+		{"padding twice", func(m *Manifest) { m.Programs[0].Pads = []Pad{{Symbol: "s0", Min: 2}, {Symbol: "s0", Min: 2}} }, `padding of "s0"`},
+		{"padding of larger sizes", func(m *Manifest) { m.Programs[0].Pads = []Pad{{Symbol: "s0", Min: 3}} }, "padding of s0 from 3 on"},
+		{"padding of nothing", func(m *Manifest) { m.Programs[0].Pads = []Pad{{Symbol: "s0", Min: 1}} }, "along 0 input dimensions"},
+		{"padding along no dimension", func(m *Manifest) {
+			m.Programs[0].Pads = []Pad{{Symbol: "s0", Min: 1, Inputs: []PadAxis{{0, 2, 1, 0}}}}
+		}, "along dimension 2 of input 0"},
+		{"padding to another extent", func(m *Manifest) {
+			m.Programs[0].Pads = []Pad{{Symbol: "s0", Min: 1, Inputs: []PadAxis{{0, 0, 2, 0}}}}
+		}, "2 times the size plus 0, wanted 2 at size 2"},
 		{"key", func(m *Manifest) { m.Programs[0].Key = "k" }, `key "k", wanted 64 hex digits`},
 		{"state result alone", func(m *Manifest) { m.Programs[0].Args = m.Programs[0].Args[:2]; m.Programs[0].Aliases = nil }, `result 1 is state "n", which is no argument`},
 		{"dtype", func(m *Manifest) { m.Programs[0].Inputs[0].DType = "f99" }, `input 0 ("x"): unknown dtype "f99"`},

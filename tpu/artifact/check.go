@@ -50,6 +50,7 @@ func (m *Manifest) check(sections []File) error {
 	for i := range m.Programs {
 		of := func(code, format string, args ...any) { bad(code, "%s"+format, append([]any{m.which(i)}, args...)...) }
 		m.checkSlots(&m.Programs[i], changed, of)
+		m.Programs[i].checkPads(of)
 	}
 	for i, w := range m.State {
 		if !changed[i] && len(errs) == 0 {

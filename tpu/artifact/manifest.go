@@ -77,6 +77,7 @@ type Program struct {
 	Args    []Slot   `json:"arguments"`         // the program's arguments in order
 	Results [][]Slot `json:"results"`           // the program's results in order; one result may be an output and new contents at once
 	Aliases []Alias  `json:"aliases"`           // results that take their memory from an argument
+	Pads    []Pad    `json:"pads,omitempty"`    // of symbols for which padding was looked at, in the order of Dims
 	SHA256  string   `json:"program_sha256"`    // of its StableHLO text; filled by Write
 	Key     string   `json:"key,omitempty"`     // under which a cache keeps the executable
 	Memory  *Memory  `json:"memory,omitempty"`
