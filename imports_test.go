@@ -51,6 +51,7 @@ var mayImport = map[string]string{
 	"cmd/tpuc": ". ir ir/op ir/text ir/eval ir/tensor ir/diag passes tpu tpu/chip tpu/plugin tpu/artifact tpu/runtime frontend/weights internal/compare internal/atomicfile internal/reduce",
 
 	"tools/coverage": ". frontend/pt2 internal/atomicfile",
+	"tools/bench":    "frontend/weights internal/mmap ir/tensor tpu/artifact tpu/pjrt tpu/plugin",
 
 	"internal/atomicfile": "",
 	"internal/jsonerr":    "",
@@ -59,7 +60,7 @@ var mayImport = map[string]string{
 	"internal/compare":    "ir/tensor",
 	"internal/reduce":     "ir ir/text",
 	"internal/golden":     "ir ir/eval ir/tensor ir/weight", // for tests
-	"internal/seeds":      "",                     // for tests
+	"internal/seeds":      "",                               // for tests
 	"internal/tieorder":   "ir ir/op ir/tensor",
 }
 
