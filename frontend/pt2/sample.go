@@ -12,88 +12,220 @@ import (
 var sampleRules = map[string]rule{
 	"grid_sampler":    value(gridSampler),
 	"grid_sampler_2d": value(gridSampler),
+	"grid_sampler_3d": value(gridSampler),
 	"im2col":          value(im2col),
 }
 
-// gridSampler reads input [N, C, H, W] at grid [N, h, w, 2], whose coordinates x and y run from -1 to 1, by linear interpolation or the
-// nearest pixel. Beyond the edges are zeros, or the edge goes on.
+// Torch's numbers of interpolation modes and of what is beyond the edges (aten/src/ATen/native/GridSamplerUtils.h).
+const (
+	gridLinear  = 0
+	gridNearest = 1
+	gridCubic   = 2
+
+	beyondZeros   = 0
+	beyondBorder  = 1
+	beyondReflect = 2
+)
+
+// gridSampler reads input [N, C, spatial...] at grid [N, places..., d], whose d coordinates, that of the last dimension first, run from -1 to
+// 1, by linear or cubic interpolation, or the nearest pixel. Beyond the edges are zeros, or the edge goes on, or the image is reflected.
 func gridSampler(c *call) *ir.Value {
 	x, grid := c.val("input"), c.val("grid")
-	mode, padding, align := c.int("interpolation_mode"), c.int("padding_mode"), c.bool("align_corners")
-	if x.Type.Rank() != 4 || grid.Type.Rank() != 4 || grid.Type.Dims[3] != 2 || x.Type.Elements() == 0 {
-		c.unsupported("an input of %s with a grid of %s", x.Type, grid.Type)
+	mode, beyond, align := c.int("interpolation_mode"), c.int("padding_mode"), c.bool("align_corners")
+	rank := x.Type.Rank()
+	if rank != 4 && rank != 5 || grid.Type.Rank() != rank || grid.Type.Dims[rank-1] != int64(rank-2) || grid.Type.Dims[0] != x.Type.Dims[0] {
+		c.failf("an input of %s with a grid of %s", x.Type, grid.Type)
 	}
-	if mode > 1 || padding > 1 {
-		c.unsupported("interpolation mode %d with padding mode %d", mode, padding)
+	if mode < 0 || mode > gridCubic || beyond < 0 || beyond > beyondReflect {
+		c.failf("interpolation mode %d with padding mode %d", mode, beyond)
+	}
+	sizes, places := x.Type.Dims[2:], grid.Type.Dims[1:rank-1]
+	out := slices.Concat(x.Type.Dims[:2], places)
+	if x.Type.Elements() == 0 || grid.Type.Elements() == 0 {
+		return splat(c.b, x.Type.DType, intScalar(0), out)
 	}
 	d := x.Type.DType
-	g := gridder{c: c, f: fb{c.b, c}, n: grid.Type.Dims[0], points: grid.Type.Dims[1] * grid.Type.Dims[2], border: padding == 1}
-	g.h, g.w = x.Type.Dims[2], x.Type.Dims[3]
+	g := gridder{c: c, f: fb{c.b, c}, n: x.Type.Dims[0], points: grid.Type.WithDims(places...).Elements(), sizes: sizes, beyond: beyond, align: align}
 	// All is computed and rounded in the input's own type, as torch does.
-	grid = reshape(c.b, c.cast(grid, d), []int64{g.n, g.points, 2})
-	g.image = reshape(c.b, x, []int64{g.n, x.Type.Dims[1], g.h * g.w})
-	px, py := g.pixel(grid, 0, g.w, align), g.pixel(grid, 1, g.h, align)
-	var y *ir.Value
-	if mode == 1 {
-		y = g.at(op.Round.Make(c.b, px), op.Round.Make(c.b, py), nil)
-	} else {
-		x0, y0 := op.Floor.Make(c.b, px), op.Floor.Make(c.b, py)
-		x1, y1 := g.f.add(x0, g.f.c(x0, 1)), g.f.add(y0, g.f.c(y0, 1))
-		tx, ty := g.f.sub(px, x0), g.f.sub(py, y0)
-		sx, sy := g.f.sub(x1, px), g.f.sub(y1, py)
-		y = g.at(x0, y0, g.f.mul(sx, sy))
-		y = g.f.add(y, g.at(x1, y0, g.f.mul(tx, sy)))
-		y = g.f.add(y, g.at(x0, y1, g.f.mul(sx, ty)))
-		y = g.f.add(y, g.at(x1, y1, g.f.mul(tx, ty)))
+	grid = reshape(c.b, c.cast(grid, d), []int64{g.n, g.points, int64(len(sizes))})
+	g.image = reshape(c.b, x, []int64{g.n, x.Type.Dims[1], x.Type.WithDims(sizes...).Elements()})
+	at := make([]*ir.Value, len(sizes))
+	for i := range at {
+		at[i] = g.pixel(grid, i)
 	}
-	return c.cast(reshape(c.b, y, []int64{g.n, x.Type.Dims[1], c.ref("grid").typ.Dims[1], c.ref("grid").typ.Dims[2]}), d)
+	var y *ir.Value
+	switch mode {
+	case gridNearest:
+		for i, v := range at {
+			at[i] = op.Round.Make(c.b, g.inside(v, i))
+		}
+		y = g.at(at, nil)
+	case gridCubic:
+		y = g.cubic(at)
+	default:
+		for i, v := range at {
+			at[i] = g.inside(v, i)
+		}
+		y = g.linear(at)
+	}
+	return c.cast(reshape(c.b, y, out), d)
 }
 
-// gridder samples an image [n, channels, h*w] at points.
+// gridder samples an image [n, channels, elements] of sizes at points.
 type gridder struct {
 	c         *call
 	f         fb
 	image     *ir.Value
 	n, points int64
-	h, w      int64
-	border    bool
+	sizes     []int64
+	beyond    int64
+	align     bool
 }
 
-// pixel is a coordinate, [n, points], in pixels.
-func (g gridder) pixel(grid *ir.Value, axis int64, size int64, align bool) *ir.Value {
+// pixel is the coordinate of a dimension of the image, [n, points], in pixels.
+func (g gridder) pixel(grid *ir.Value, dim int) *ir.Value {
+	axis, size := int64(len(g.sizes)-1-dim), float64(g.sizes[dim])
 	v := reshape(g.c.b, slice(g.c.b, grid, 2, axis, axis+1, 1), []int64{g.n, g.points})
 	v = g.f.add(v, g.f.c(v, 1))
-	if align {
-		v = g.f.scale(v, float64(size-1)/2)
-	} else {
-		v = g.f.scale(g.f.sub(g.f.scale(v, float64(size)), g.f.c(v, 1)), 0.5)
+	if g.align {
+		return g.f.scale(v, (size-1)/2)
 	}
-	if g.border {
-		v = g.f.min(g.f.max(v, 0), float64(size-1))
+	return g.f.scale(g.f.sub(g.f.scale(v, size), g.f.c(v, 1)), 0.5)
+}
+
+// inside brings coordinates beyond the edges back into the image, where they are not zeros.
+func (g gridder) inside(v *ir.Value, dim int) *ir.Value {
+	f, size := g.f, float64(g.sizes[dim])
+	switch g.beyond {
+	case beyondZeros:
+		return v
+	case beyondReflect:
+		low, span := -0.5, size // the edges of the outer pixels
+		if g.align {
+			low, span = 0, size-1
+		}
+		if span == 0 {
+			return f.c(v, 0)
+		}
+		v = op.Abs.Make(g.c.b, f.sub(v, f.c(v, low)))
+		flips := op.Floor.Make(g.c.b, op.Div.Make(g.c.b, v, f.c(v, span)))
+		rest := op.Rem.Make(g.c.b, v, f.c(v, span))
+		odd := compare(g.c.b, op.NE, op.Rem.Make(g.c.b, flips, f.c(v, 2)), f.c(v, 0))
+		v = op.Select.Make(g.c.b, odd, f.add(f.sub(f.c(v, span), rest), f.c(v, low)), f.add(rest, f.c(v, low)))
 	}
-	return v
+	return f.min(f.max(v, 0), size-1)
+}
+
+// linear is the image between the 2^d pixels around each place, zero beyond its edges.
+func (g gridder) linear(at []*ir.Value) *ir.Value {
+	low, high := make([]*ir.Value, len(at)), make([]*ir.Value, len(at))
+	toLow, toHigh := make([]*ir.Value, len(at)), make([]*ir.Value, len(at)) // weights of the two
+	for i, v := range at {
+		low[i] = op.Floor.Make(g.c.b, v)
+		high[i] = g.f.add(low[i], g.f.c(v, 1))
+		toLow[i], toHigh[i] = g.f.sub(high[i], v), g.f.sub(v, low[i])
+	}
+	var y *ir.Value
+	for corner := range 1 << len(at) { // the last dimension first
+		places := make([]*ir.Value, len(at))
+		var weight *ir.Value
+		for i := range slices.Backward(at) {
+			w := toLow[i]
+			if places[i] = low[i]; corner>>(len(at)-1-i)&1 == 1 {
+				places[i], w = high[i], toHigh[i]
+			}
+			if weight == nil {
+				weight = w
+			} else {
+				weight = g.f.mul(weight, w)
+			}
+		}
+		v := g.at(places, weight)
+		if y == nil {
+			y = v
+		} else {
+			y = g.f.add(y, v)
+		}
+	}
+	return y
+}
+
+// cubic is Keys' interpolation of 4 pixels along each dimension, each brought into the image for itself.
+func (g gridder) cubic(at []*ir.Value) *ir.Value {
+	type tap struct{ place, weight *ir.Value }
+	taps := make([][]tap, len(at))
+	for i, v := range at {
+		low := op.Floor.Make(g.c.b, v)
+		t := g.f.sub(v, low)
+		for k := -1.0; k <= 2; k++ {
+			x := g.f.sub(t, g.f.c(t, k)) // from the pixel to the place
+			if k > 0 {
+				x = g.f.neg(x)
+			}
+			taps[i] = append(taps[i], tap{g.inside(g.f.add(low, g.f.c(low, k)), i), g.keys(x, k == -1 || k == 2)})
+		}
+	}
+	// A line along a dimension is summed before it is weighted along the one before.
+	var sum func(places []*ir.Value) *ir.Value
+	sum = func(places []*ir.Value) *ir.Value {
+		if len(places) == len(at) {
+			return g.at(places, nil)
+		}
+		var y *ir.Value
+		for _, t := range taps[len(places)] {
+			v := sum(append(slices.Clone(places), t.place))
+			if v = g.f.mul(v, g.channels(v, t.weight)); y == nil {
+				y = v
+			} else {
+				y = g.f.add(y, v)
+			}
+		}
+		return y
+	}
+	return sum(nil)
+}
+
+// keys is Keys' kernel with a = -0.75 at distances x: of the outer pixels, between 1 and 2, or of the inner ones, up to 1.
+func (g gridder) keys(x *ir.Value, outer bool) *ir.Value {
+	const a = -0.75
+	f := g.f
+	if outer { // ((a x - 5 a) x + 8 a) x - 4 a
+		v := f.mul(f.sub(f.scale(x, a), f.c(x, 5*a)), x)
+		return f.sub(f.mul(f.add(v, f.c(x, 8*a)), x), f.c(x, 4*a))
+	}
+	v := f.mul(f.mul(f.sub(f.scale(x, a+2), f.c(x, a+3)), x), x) // ((a + 2) x - (a + 3)) x x + 1
+	return f.add(v, f.c(x, 1))
+}
+
+// channels repeats numbers of points for the channels of v.
+func (g gridder) channels(v, s *ir.Value) *ir.Value {
+	return op.Broadcast.Make(g.c.b, op.BroadcastAttr{Shape: v.Type.Dims, Dims: []int64{0, 2}}, s)
 }
 
 // at is the pixels at whole coordinates times weight, [n, channels, points]; zero outside.
-func (g gridder) at(x, y, weight *ir.Value) *ir.Value {
+func (g gridder) at(places []*ir.Value, weight *ir.Value) *ir.Value {
 	b := g.c.b
-	cx, cy := g.f.min(g.f.max(x, 0), float64(g.w-1)), g.f.min(g.f.max(y, 0), float64(g.h-1))
-	inside := op.And.Make(b, compare(b, op.EQ, cx, x), compare(b, op.EQ, cy, y))
-	col, row := g.c.cast(cx, wide(cx.Type.DType)), g.c.cast(cy, wide(cy.Type.DType))
-	ids := g.f.add(g.f.scale(row, float64(g.w)), col)
-	if g.h*g.w >= 1<<24 { // whole numbers end there in f32
-		g.c.unsupported("an image of %d x %d", g.h, g.w)
+	if g.image.Type.Dims[2] >= 1<<24 { // whole numbers end there in f32
+		g.c.unsupported("an image of %v", g.sizes)
+	}
+	var inside, ids *ir.Value
+	for i, v := range places {
+		near := g.f.min(g.f.max(v, 0), float64(g.sizes[i]-1))
+		in := compare(b, op.EQ, near, v)
+		near = g.c.cast(near, wide(near.Type.DType))
+		if i == 0 {
+			inside, ids = in, near
+			continue
+		}
+		inside, ids = op.And.Make(b, inside, in), g.f.add(g.f.scale(ids, float64(g.sizes[i])), near)
 	}
 	v := op.Gather.Make(b, op.GatherAttr{OffsetDims: []int64{1}, CollapsedSliceDims: []int64{2}, OperandBatchingDims: []int64{0},
 		StartIndicesBatchingDims: []int64{0}, StartIndexMap: []int64{2}, IndexVectorDim: 2,
 		SliceSizes: []int64{1, g.image.Type.Dims[1], 1}}, g.image, g.c.cast(ids, tensor.I32))
-	spread := func(s *ir.Value) *ir.Value {
-		return op.Broadcast.Make(b, op.BroadcastAttr{Shape: v.Type.Dims, Dims: []int64{0, 2}}, s)
-	}
 	if weight != nil {
-		v = g.f.mul(v, spread(weight))
+		v = g.f.mul(v, g.channels(v, weight))
 	}
-	return op.Select.Make(b, spread(inside), v, g.f.c(v, 0))
+	return op.Select.Make(b, g.channels(v, inside), v, g.f.c(v, 0))
 }
 
 // im2col lays the windows of [N, C, H, W] out as columns, [N, C*window, places].

@@ -30,8 +30,8 @@ func deformConv(c *call) *ir.Value {
 		c.unsupported("windows of [%d %d] with offset %s", kh, kw, offset.Type)
 	}
 	d := wide(x.Type.DType)
-	g2 := gridder{c: c, f: fb{c.b, c}, n: n * og, points: taps * out, h: x.Type.Dims[2], w: x.Type.Dims[3]}
-	g2.image = reshape(c.b, c.cast(x, d), []int64{n * og, ch / og, g2.h * g2.w})
+	g2 := gridder{c: c, f: fb{c.b, c}, n: n * og, points: taps * out, sizes: x.Type.Dims[2:]}
+	g2.image = reshape(c.b, c.cast(x, d), []int64{n * og, ch / og, x.Type.Dims[2] * x.Type.Dims[3]})
 	moved := reshape(c.b, c.cast(offset, d), []int64{n * og, taps, 2, out})
 	at := func(k int64, stride, pad, dilation string) *ir.Value {
 		v := make([]float64, 0, taps*out)
@@ -44,7 +44,7 @@ func deformConv(c *call) *ir.Value {
 		base := op.Constant.Make(c.b, op.ConstantAttr{Value: tensor.FromFloats(tensor.Make(d, taps*out), v)})
 		return g2.f.add(op.BroadcastTo(c.b, base, []int64{n * og, taps * out}), reshape(c.b, slice(c.b, moved, 2, k, k+1, 1), []int64{n * og, taps * out}))
 	}
-	y := g2.bilinear(at(1, "stride_w", "pad_w", "dilation_w"), at(0, "stride_h", "pad_h", "dilation_h"))
+	y := g2.linear([]*ir.Value{at(0, "stride_h", "pad_h", "dilation_h"), at(1, "stride_w", "pad_w", "dilation_w")})
 	if c.bool("use_mask") {
 		m := reshape(c.b, c.cast(c.val("mask"), d), []int64{n * og, taps * out})
 		y = g2.f.mul(y, op.Broadcast.Make(c.b, op.BroadcastAttr{Shape: y.Type.Dims, Dims: []int64{0, 2}}, m))
@@ -55,18 +55,6 @@ func deformConv(c *call) *ir.Value {
 	one := []int64{1, 1}
 	z := c.convolve(cols, k, c.opt("bias"), op.ConvAttr{Strides: one, Padding: [][]int64{{0, 0}, {0, 0}}, LhsDilation: one, RhsDilation: one, Groups: g})
 	return c.cast(z, x.Type.DType)
-}
-
-// bilinear is the image between pixels, zero beyond its edges.
-func (g gridder) bilinear(px, py *ir.Value) *ir.Value {
-	x0, y0 := op.Floor.Make(g.c.b, px), op.Floor.Make(g.c.b, py)
-	x1, y1 := g.f.add(x0, g.f.c(x0, 1)), g.f.add(y0, g.f.c(y0, 1))
-	tx, ty := g.f.sub(px, x0), g.f.sub(py, y0)
-	sx, sy := g.f.sub(x1, px), g.f.sub(y1, py)
-	y := g.at(x0, y0, g.f.mul(sx, sy))
-	y = g.f.add(y, g.at(x1, y0, g.f.mul(tx, sy)))
-	y = g.f.add(y, g.at(x0, y1, g.f.mul(sx, ty)))
-	return g.f.add(y, g.at(x1, y1, g.f.mul(tx, ty)))
 }
 
 // regions are boxes [K, 5] of image number, x1, y1, x2, y2, in f32.
@@ -117,7 +105,7 @@ func roiAlign(c *call) *ir.Value {
 	xs, insideX := r.samples(1, 3, pw, s, w)
 	// All samples as one list of places in all images.
 	pixels := reshape(c.b, swap(c.b, c.cast(x, r.boxes.Type.DType), 0, 1), []int64{1, ch, n * h * w})
-	g := gridder{c: c, f: r.f, n: 1, points: r.k * ph * s * pw * s, h: 1, w: n * h * w, image: pixels}
+	g := gridder{c: c, f: r.f, n: 1, points: r.k * ph * s * pw * s, sizes: []int64{n * h * w}, image: pixels}
 	grid := []int64{r.k, ph * s, pw * s}
 	spread := func(v *ir.Value, dims ...int64) *ir.Value {
 		return op.Broadcast.Make(c.b, op.BroadcastAttr{Shape: grid, Dims: dims}, v)
@@ -129,7 +117,7 @@ func roiAlign(c *call) *ir.Value {
 			at := r.f.add(image, r.f.add(spread(r.f.scale(ty.at, float64(w)), 0, 1), spread(tx.at, 0, 2)))
 			weight := r.f.mul(spread(ty.weight, 0, 1), spread(tx.weight, 0, 2))
 			flat := func(v *ir.Value) *ir.Value { return reshape(c.b, v, []int64{1, g.points}) }
-			v := g.at(flat(at), flat(like(c.b, at, intScalar(0))), flat(weight))
+			v := g.at([]*ir.Value{flat(at)}, flat(weight))
 			if sum == nil {
 				sum = v
 			} else {
