@@ -99,7 +99,8 @@ type Options struct {
 type Store struct {
 	dir   string // absolute
 	o     Options
-	flock func(f *os.File, exclusive bool) error // a variable for tests
+	flock func(f *os.File, exclusive bool) error // both are variables for tests
+	sync  func(f *os.File) error
 
 	mu   sync.Mutex
 	said map[string]bool // warnings that are given once
@@ -122,7 +123,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if foreign := foreignNames(list); len(foreign) > 0 {
 		return nil, fmt.Errorf("%s: %w: it holds %.60q and no %s; wanted a cache, or an empty or new directory", dir, ErrNotCache, foreign[0], tagName)
 	}
-	return &Store{dir: dir, o: o, flock: flock, said: make(map[string]bool)}, nil
+	return &Store{dir: dir, o: o, flock: flock, sync: (*os.File).Sync, said: make(map[string]bool)}, nil
 }
 
 // foreignNames are the names of a directory without a tag that cannot be a cache's. A cache has a tag unless its first writer was ended early.
@@ -272,10 +273,10 @@ func (s *Store) write(k Key, sections []Section) error {
 		return err
 	}
 	defer t.drop()
-	if err := t.fill(func(w io.Writer) error { return writeEntry(w, k, sections) }); err != nil {
+	if err := s.fill(t, func(w io.Writer) error { return writeEntry(w, k, sections) }); err != nil {
 		return err
 	}
-	return t.rename(s.Path(k))
+	return s.rename(t, s.Path(k))
 }
 
 // mark makes the store's directory with its tag.

@@ -236,3 +236,19 @@ func TestNoLocks(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, p.Leftovers, "whose file it is cannot be known")
 }
+
+// A disk that fails when the bytes have to reach it keeps nothing, and nothing is left of it.
+func TestSyncFails(t *testing.T) {
+	s, notes := openStore(t, t.TempDir(), Options{})
+	k, want := key("p"), sections("code")
+	s.sync = func(*os.File) error { return errors.New("input/output error") }
+	e, o, err := s.Do(t.Context(), k, builder(want))
+	require.NoError(t, err)
+	equalEntry(t, k, want, e)
+	require.ErrorContains(t, o.Kept, "cannot keep an entry: input/output error")
+	require.Equal(t, "warning: "+o.Kept.Error(), notes.text())
+	require.NoFileExists(t, s.Path(k))
+	left, err := os.ReadDir(s.at(tmpDir))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

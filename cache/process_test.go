@@ -293,6 +293,7 @@ func TestKill(t *testing.T) {
 		w := &writer{Cmd: child("write", dir, seed)}
 		w.Stdout, w.Stderr = &w.out, &w.out
 		require.NoError(t, w.Start())
+		t.Cleanup(func() { w.Process.Kill(); w.Wait() })
 		writers[i] = w
 		seed++
 	}
@@ -308,8 +309,11 @@ func TestKill(t *testing.T) {
 		start(i)
 	}
 	done := make(chan struct{})
+	stop := sync.OnceFunc(func() { close(done) })
 	var readers sync.WaitGroup
 	var hits, misses int
+	defer readers.Wait()
+	defer stop()
 	readers.Go(func() {
 		r := rand.New(rand.NewPCG(7, 7))
 		for {
@@ -349,7 +353,7 @@ func TestKill(t *testing.T) {
 	for i := range writers {
 		kill(i)
 	}
-	close(done)
+	stop()
 	readers.Wait()
 	require.Empty(t, notes.text(), "no reader saw damage")
 	require.Positive(t, hits)

@@ -67,7 +67,7 @@ func (s *Store) receive(r io.Reader, kind, id string) error {
 	}
 	defer t.drop()
 	from := &source{r: r}
-	err = t.fill(func(w io.Writer) error {
+	err = s.fill(t, func(w io.Writer) error {
 		_, err := io.Copy(w, from)
 		return err
 	})
@@ -90,7 +90,7 @@ func (s *Store) receive(r io.Reader, kind, id string) error {
 	if got != kind {
 		return fmt.Errorf("an entry of kind %s, wanted %s", got, kind)
 	}
-	if err := t.rename(s.path(kind, id)); err != nil {
+	if err := s.rename(t, s.path(kind, id)); err != nil {
 		return &PutError{s.dir, err}
 	}
 	return nil

@@ -244,6 +244,31 @@ func TestPrune(t *testing.T) {
 	require.NoFileExists(t, left.Name())
 }
 
+// A sweep that comes between a file's creation and its lock takes the file: its writer takes another one.
+func TestSweptAtOnce(t *testing.T) {
+	s, _ := openStore(t, t.TempDir(), Options{})
+	calls := 0
+	s.flock = func(f *os.File, exclusive bool) error {
+		switch calls++; calls {
+		case 1: // the sweep holds it, and will remove it
+			return errLocked
+		case 2: // the sweep is through with it
+			require.NoError(t, os.Remove(f.Name()))
+		}
+		return flock(f, exclusive)
+	}
+	k, want := key("p"), sections("code")
+	require.NoError(t, s.Put(t.Context(), k, want))
+	require.Equal(t, 3, calls)
+	e, err := s.Get(t.Context(), k)
+	require.NoError(t, err)
+	equalEntry(t, k, want, e)
+	require.NoError(t, e.Close())
+	left, err := os.ReadDir(s.at(tmpDir))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 func TestTouch(t *testing.T) {
 	s, _ := openStore(t, t.TempDir(), Options{})
 	k := key("p")

@@ -30,8 +30,9 @@ func (s *Store) create() (*temp, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Without locks nobody sweeps either. With them a sweep may have come first: then the file is gone.
-		if err := s.flock(f, true); err == nil && !isAt(f, f.Name()) && gone < maxGone {
+		// Without locks nobody sweeps either. With them a sweep may have come first: then the file is gone, or about to be.
+		if err := s.flock(f, true); (errors.Is(err, errLocked) || err == nil && !isAt(f, f.Name())) && gone < maxGone {
+			os.Remove(f.Name())
 			f.Close()
 			gone++
 			continue
@@ -41,7 +42,7 @@ func (s *Store) create() (*temp, error) {
 }
 
 // fill writes the file and brings it to the disk.
-func (t *temp) fill(write func(io.Writer) error) error {
+func (s *Store) fill(t *temp, write func(io.Writer) error) error {
 	b := bufio.NewWriterSize(t, 1<<20)
 	if err := write(b); err != nil {
 		return err
@@ -49,11 +50,11 @@ func (t *temp) fill(write func(io.Writer) error) error {
 	if err := b.Flush(); err != nil {
 		return err
 	}
-	return t.Sync()
+	return s.sync(t.File)
 }
 
 // rename gives the file its place.
-func (t *temp) rename(path string) error {
+func (s *Store) rename(t *temp, path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -63,7 +64,7 @@ func (t *temp) rename(path string) error {
 	}
 	t.renamed = true
 	if d, err := os.Open(dir); err == nil { // makes the rename durable where directories can be synced
-		_ = d.Sync()
+		_ = s.sync(d)
 		d.Close()
 	}
 	return nil
