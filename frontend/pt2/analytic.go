@@ -131,10 +131,10 @@ func (z parts) acosh() parts {
 	return z.with(f.asinh(f.add(f.mul(s.re, t.re), f.mul(s.im, t.im))), f.scale(op.Atan2.Make(f.b, s.im, t.re), 2))
 }
 
-// asinh is asinh(Im(conj(s) t)) + i atan(y / Re(s t)) with s = sqrt(1+iz), t = sqrt(1-iz).
+// asinh is asinh(Im(conj(s) t)) + i atan(y / Re(s t)) with s = sqrt(1-iz), t = sqrt(1+iz).
 func (z parts) asinh() parts {
 	f := z.f
-	s, t := z.timesI().plus(1).sqrt(), z.overI().plus(1).sqrt()
+	s, t := z.overI().plus(1).sqrt(), z.timesI().plus(1).sqrt()
 	re := f.asinh(f.sub(f.mul(s.re, t.im), f.mul(t.re, s.im)))
 	return z.with(re, op.Atan2.Make(f.b, z.im, f.sub(f.mul(s.re, t.re), f.mul(s.im, t.im))))
 }

@@ -420,8 +420,11 @@ func hypot(b *ir.Builder, v []*ir.Value) *ir.Value {
 	hi, lo := op.Maximum.Make(b, x, y), op.Minimum.Make(b, x, y)
 	r := op.Div.Make(b, lo, hi)
 	h := op.Mul.Make(b, hi, op.Sqrt.Make(b, op.Add.Make(b, op.Mul.Make(b, r, r), likeF(b, r, 1))))
-	flat := op.Or.Make(b, compare(b, op.EQ, hi, likeF(b, hi, 0)), compare(b, op.EQ, hi, likeF(b, hi, math.Inf(1))))
-	return op.Select.Make(b, flat, hi, h)
+	h = op.Select.Make(b, compare(b, op.EQ, hi, likeF(b, hi, 0)), hi, h)
+	for _, v := range []*ir.Value{x, y} { // whatever the other is, NaN too
+		h = op.Select.Make(b, compare(b, op.EQ, v, likeF(b, v, math.Inf(1))), v, h)
+	}
+	return h
 }
 
 // logaddexp is log(exp x + exp y) without overflow; equal infinities stay. Of complex numbers, the one with the larger real part is taken out.

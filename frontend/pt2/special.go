@@ -21,7 +21,6 @@ var specialRules = map[string]rule{
 	"polygamma":                   formula(polygamma),
 	"special_polygamma":           formula(polygamma),
 	"special_spherical_bessel_j0": formula(sphericalBessel),
-	"special_ndtr":                formula(ndtr),
 	"special_ndtri": formula(func(f fb, x *ir.Value) *ir.Value {
 		return f.scale(op.ErfInv.Make(f.b, f.sub(f.scale(x, 2), f.c(x, 1))), math.Sqrt2)
 	}),
@@ -73,7 +72,7 @@ func polygamma(f fb, x *ir.Value) *ir.Value {
 	}
 	low := compare(f.b, op.LT, x, f.c(x, 0.5))
 	z := op.Select.Make(f.b, low, f.sub(f.c(x, 1), x), x)
-	y := f.scale(f.zeta(float64(n+1), z), sign*factorial)
+	y := f.scale(f.zeta(f.c(z, float64(n+1)), z), sign*factorial)
 	// psi_n(x) = (-1)^n psi_n(1-x) - pi d^n/dx^n cot(pi x), a polynomial in cot(pi x).
 	q := []float64{0, 1}
 	for range n { // q'(c) times -(1 + c^2)
@@ -102,24 +101,6 @@ func polygamma(f fb, x *ir.Value) *ir.Value {
 	return op.Select.Make(f.b, low, f.sub(f.scale(y, -sign), d), y)
 }
 
-// zeta is the Hurwitz zeta function of a number s > 1 and x >= 1/2, by the Euler-Maclaurin formula after ten terms.
-func (f fb) zeta(s float64, x *ir.Value) *ir.Value {
-	const terms = 10
-	pow := func(v *ir.Value, e float64) *ir.Value { return op.Pow.Make(f.b, v, f.c(v, e)) }
-	a := f.add(x, f.c(x, terms))
-	y := f.add(f.scale(pow(a, 1-s), 1/(s-1)), f.half(pow(a, -s)))
-	// B_2k / (2k)! s (s+1) ... (s+2k-2) a^(-s-2k+1)
-	rise := s
-	for k, b := range []float64{1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160} {
-		y = f.add(y, f.scale(pow(a, -s-float64(2*k+1)), b*rise))
-		rise *= (s + float64(2*k+1)) * (s + float64(2*k+2))
-	}
-	for k := terms - 1; k >= 0; k-- { // small ones first
-		y = f.add(y, pow(f.add(x, f.c(x, float64(k))), -s))
-	}
-	return y
-}
-
 // sphericalBessel is sin(x)/x, by its series near 0, and 0 at the infinities.
 func sphericalBessel(f fb, x *ir.Value) *ir.Value {
 	sq := f.mul(x, x)
@@ -130,12 +111,6 @@ func sphericalBessel(f fb, x *ir.Value) *ir.Value {
 	a := op.Abs.Make(f.b, x)
 	y := f.where(op.LT, a, 0.5, near, op.Div.Make(f.b, op.Sin.Make(f.b, x), x))
 	return f.where(op.EQ, a, math.Inf(1), f.c(x, 0), y)
-}
-
-// ndtr is the normal distribution function, by erfc in the tails.
-func ndtr(f fb, x *ir.Value) *ir.Value {
-	t := f.scale(x, math.Sqrt2/2)
-	return f.half(f.add(f.c(t, 1), op.Erf.Make(f.b, t)))
 }
 
 // xlog1py is x log(1 + y), 0 where x is 0 whatever y is, and NaN where y is.

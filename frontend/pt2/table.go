@@ -16,7 +16,7 @@ var rules = sync.OnceValue(func() map[string]rule {
 		linearRules, linalgRules, householderRules, singularRules, normRules, calculusRules,
 		networkRules, batchNormRules, recurrentRules,
 		lossRules, criterionRules,
-		specialRules, besselRules, polynomialRules,
+		specialRules, gammaRules, errorRules, besselRules, besselJRules, polynomialRules,
 		fourierRules, shortTimeRules,
 		poolRules, unpoolRules, adaptiveRules, sampleRules, visionRules,
 		indexRules, indexReduceRules, searchRules,

@@ -28,7 +28,6 @@ var unaryRules = map[string]rule{
 	"cosh":           formula(func(f fb, x *ir.Value) *ir.Value { return f.half(f.add(f.exp(x), f.exp(f.neg(x)))) }),
 	"tanh":           floating(op.Tanh),
 	"erf":            floating(op.Erf),
-	"erfc":           formula(func(f fb, x *ir.Value) *ir.Value { return f.sub(f.c(x, 1), op.Erf.Make(f.b, x)) }),
 	"floor":          rounding(op.Floor),
 	"ceil":           rounding(op.Ceil),
 	"round":          rounding(op.Round),
