@@ -17,6 +17,7 @@ import (
 	"tpuc/lower"
 	"tpuc/passes"
 	"tpuc/tpu"
+	"tpuc/tpu/artifact"
 	"tpuc/tpu/chip"
 	"tpuc/tpu/plugin"
 )
@@ -49,6 +50,8 @@ type CompileOptions struct {
 	Verify       bool               // check the module after every pass
 	Notify       func(phase string) // told when a phase begins, and on other goroutines of the child's: compile/load, compile/compile, ...; may be nil
 	Exe          string             // program that can be a compile child; empty: this one
+
+	below map[string]int64 // of one program of several: for a symbol the next smaller size that another one serves
 }
 
 // Compile compiles the model at path and writes what the last phase leaves to o.Output.
@@ -111,6 +114,7 @@ type compilation struct {
 	plugin  *plugin.Plugin
 	result  *tpu.Result
 	report  *Report
+	pads    []artifact.Pad // of the program
 
 	runs  bool           // what is compiled runs here at once
 	given weights.Source // the weights that it runs with; nil: the model's own
@@ -136,6 +140,11 @@ func (c *compilation) load(ctx context.Context) error {
 	}
 	c.model = m
 	c.report.describe(m)
+	if c.o.Output != "" && !c.runs && (c.o.To == "" || c.o.To == PhasePack) {
+		if c.pads, err = m.pads(ctx, c.o.below); err != nil {
+			return err
+		}
+	}
 	return c.leave(PhaseImport, func() []byte { return []byte(text.Print(m.Module)) })
 }
 

@@ -109,7 +109,7 @@ func (s *Inspection) writeArtifact(row rower) {
 	row("plugin", "%s %s", m.Plugin.Name, m.Plugin.Version)
 	name := "symbols"
 	for _, y := range m.Symbols {
-		row(name, "%s: %s", y.Name, symbolRange(y.Min, y.Max))
+		row(name, "%s: %s", y.Name, y.Range())
 		name = ""
 	}
 	manifestPorts(row, "inputs", artifact.KindInput, m.Inputs)
@@ -124,6 +124,9 @@ func (s *Inspection) writeArtifact(row rower) {
 	for _, p := range m.Programs {
 		row(name, "%s", programLine(&p))
 		name = ""
+		for _, pad := range p.Pads {
+			row(name, "  %s", padLine(pad, p.Dim(pad.Symbol)))
+		}
 	}
 	name = "sections"
 	for _, f := range s.Sections {
@@ -165,10 +168,7 @@ func storedRows(row rower, name string, list []Stored) {
 
 // symbolRange is the sizes that a symbolic dimension may have.
 func symbolRange(least int64, most *int64) string {
-	if most == nil {
-		return fmt.Sprintf("%d or more", least)
-	}
-	return fmt.Sprintf("%d to %d", least, *most)
+	return artifact.Symbol{Min: least, Max: most}.Range()
 }
 
 // programLine is a program's dimensions and what a call of it takes.
@@ -181,6 +181,18 @@ func programLine(p *artifact.Program) string {
 		parts = append(parts, fmt.Sprintf("peak %s, temporary %s, code %s", Bytes(x.Peak), Bytes(x.Temp), Bytes(x.Code)))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// padLine says which smaller sizes a program of a size may serve with padding.
+func padLine(p artifact.Pad, size int64) string {
+	line := p.Symbol + ": refused"
+	if p.Safe(size) {
+		line = fmt.Sprintf("%s: safe to pad from %d on", p.Symbol, p.Min)
+	}
+	if p.Reason != "" {
+		line += fmt.Sprintf("; at %d: %s", min(p.Min, size)-1, p.Reason)
+	}
+	return line
 }
 
 func manifestPorts(row rower, name, kind string, list []artifact.Signature) {

@@ -123,11 +123,7 @@ func (m *Model) importProgram(ctx context.Context, p *pt2.Program, shapes Shapes
 	m.Notes = p.UnusedCustomOps()
 	m.Kind, m.Torch, m.Module, m.Dims = "pt2", p.TorchVersion, im.Module, im.Binding
 	m.Inputs, m.Outputs = ports(im.Inputs), ports(im.Outputs)
-	for _, l := range im.Outputs {
-		if l.Kind == pt2.Number {
-			m.Numbers = append(m.Numbers, artifact.Number{Name: l.Name, Path: l.Path, Ordinal: l.Ordinal, Value: l.Value})
-		}
-	}
+	m.Numbers = numbers(im)
 	for _, y := range p.Symbols {
 		out := artifact.Symbol{Name: y.Name, Min: y.Min}
 		if y.Max != math.MaxInt64 {
@@ -137,6 +133,17 @@ func (m *Model) importProgram(ctx context.Context, p *pt2.Program, shapes Shapes
 	}
 	m.Weights, m.program = p.Weights(), p
 	return nil
+}
+
+// numbers are the outputs that are no tensors.
+func numbers(im *pt2.Imported) []artifact.Number {
+	var out []artifact.Number
+	for _, l := range im.Outputs {
+		if l.Kind == pt2.Number {
+			out = append(out, artifact.Number{Name: l.Name, Path: l.Path, Ordinal: l.Ordinal, Value: l.Value})
+		}
+	}
+	return out
 }
 
 func bind(p *pt2.Program, shapes Shapes) (pt2.Binding, error) {

@@ -22,6 +22,7 @@ type OpenOptions struct {
 	Shapes    Shapes             // of a model
 	Weights   string             // checkpoint file or folder instead of the recorded weights; empty: those
 	NoCompile bool               // compiling is an error, runtime.ErrCompileForbidden
+	OnMiss    runtime.Policy     // what becomes of a call whose shapes no program has; empty: runtime.Strict
 	Plugin    plugin.Options     // where the plugin is looked for
 	Timeout   time.Duration      // of one compile; 0: none
 	CrashDir  string             // folder for reproducers of crashes; empty: the present one
@@ -56,8 +57,14 @@ func Open(ctx context.Context, path string, o OpenOptions) (*Opened, error) {
 	return opened, nil
 }
 
-// Close releases the device and then the files.
-func (m *Opened) Close() error { return errors.Join(m.Model.Close(), m.closeFiles()) }
+// Close releases the device and then the files, which stay open where the device still uses them (runtime.ErrInUse).
+func (m *Opened) Close() error {
+	err := m.Model.Close()
+	if errors.Is(err, runtime.ErrInUse) {
+		return err
+	}
+	return errors.Join(err, m.closeFiles())
+}
 
 func (m *Opened) closeFiles() error {
 	var errs []error
@@ -71,9 +78,12 @@ func (m *Opened) closeFiles() error {
 }
 
 func (m *Opened) open(ctx context.Context, path string, o OpenOptions) error {
-	ro := runtime.Options{Plugin: o.Plugin, Weights: m.source, Notify: o.Note}
+	if o.NoCompile && o.OnMiss == runtime.Compile {
+		return errors.New("compiling is forbidden, and shapes that no program has are to be compiled: wanted one of both")
+	}
+	ro := runtime.Options{Plugin: o.Plugin, Weights: m.source, Notify: o.Note, OnMiss: o.OnMiss}
 	if !o.NoCompile {
-		ro.Compiler = compiler{o}
+		ro.Compiler = compiler{o, ""}
 	}
 	if isArtifact(path) {
 		if err := checkArtifact(path, o); err != nil {
@@ -98,6 +108,7 @@ func (m *Opened) open(ctx context.Context, path string, o OpenOptions) error {
 	if err := m.compile(ctx, path, file, o); err != nil {
 		return err
 	}
+	ro.Compiler = compiler{o, path}
 	if ro.Weights == nil {
 		ro.Weights = m.model.Weights
 	}
@@ -166,8 +177,11 @@ func temporary(o plugin.Options) (string, error) {
 	return os.MkdirTemp("", "tpuc-run-*")
 }
 
-// compiler compiles an artifact's program again, for the plugin at hand.
-type compiler struct{ o OpenOptions }
+// compiler makes programs in this process.
+type compiler struct {
+	o     OpenOptions
+	model string // that was opened; empty: an artifact
+}
 
 // Compile implements runtime.Compiler.
 func (c compiler) Compile(ctx context.Context, req runtime.CompileRequest) ([]byte, error) {

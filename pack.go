@@ -88,7 +88,7 @@ func (c *compilation) part() (artifact.Part, error) {
 		Symbols: c.model.Symbols,
 		Weights: []artifact.Weight{}, State: []artifact.Weight{}, Constants: []artifact.Weight{},
 	}
-	prog := artifact.Program{Dims: c.model.dims(), Numbers: c.model.Numbers, Results: make([][]artifact.Slot, len(p.Results)), Memory: memory(c.result)}
+	prog := artifact.Program{Dims: c.model.dims(), Numbers: c.model.Numbers, Results: make([][]artifact.Slot, len(p.Results)), Memory: memory(c.result), Pads: c.pads}
 	for _, x := range c.model.Inputs {
 		m.Inputs, prog.Inputs = append(m.Inputs, x.signature()), append(prog.Inputs, artifact.MakeType(x.Type))
 	}

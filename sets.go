@@ -37,12 +37,31 @@ func (o CompileOptions) programs(ctx context.Context, path string) ([]CompileOpt
 	out := make([]CompileOptions, len(sets))
 	for i, dims := range sets {
 		out[i] = o
-		out[i].Dims, out[i].Shapes.Dims = nil, dims
+		out[i].Dims, out[i].Shapes.Dims, out[i].below = nil, dims, smaller(dims, sets)
 		if o.DumpDir != "" && len(sets) > 1 {
 			out[i].DumpDir = filepath.Join(o.DumpDir, fmt.Sprintf("program-%d", i))
 		}
 	}
 	return out, nil
+}
+
+// smaller gives for each symbol the next smaller size among sets that are equal to dims otherwise.
+func smaller(dims map[string]int64, sets []map[string]int64) map[string]int64 {
+	out := make(map[string]int64)
+	for name, size := range dims {
+		for _, set := range sets {
+			n := set[name]
+			if n >= size || n <= out[name] {
+				continue
+			}
+			other := maps.Clone(set)
+			other[name] = size
+			if maps.Equal(other, dims) {
+				out[name] = n
+			}
+		}
+	}
+	return out
 }
 
 // product is every choice of one size for each dimension.

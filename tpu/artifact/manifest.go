@@ -243,6 +243,14 @@ func (t Type) String() string {
 // String is such as "f32[s77,16]".
 func (s Signature) String() string { return fmt.Sprintf("%s[%s]", s.DType, strings.Join(s.Dims, ",")) }
 
+// Range is the sizes that the model allows, such as "2 or more".
+func (y Symbol) Range() string {
+	if y.Max == nil {
+		return fmt.Sprintf("%d or more", y.Min)
+	}
+	return fmt.Sprintf("%d to %d", y.Min, *y.Max)
+}
+
 // Fixed is the signature of p, whose dimensions are fixed.
 func Fixed(p Port) Signature {
 	dims := make([]string, len(p.Dims))

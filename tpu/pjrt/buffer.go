@@ -164,19 +164,28 @@ func (b *Buffer) IsDeleted() (bool, error) {
 // Ready waits until the contents are computed and returns the error of the computation, if it failed. When ctx
 // ends first its cause is returned; the computation goes on.
 func (b *Buffer) Ready(ctx context.Context) error {
-	a := &objOut{}
-	if err := b.with(func(ptr cptr) error { a.obj = ptr; return call(b.client.plugin, fnBufferReadyEvent, a) }); err != nil {
+	e, err := b.ReadyEvent()
+	if err != nil {
 		return err
 	}
-	return b.client.plugin.watch(a.out, nil).wait(ctx)
+	return e.Wait(ctx)
 }
 
-// Transfer is a copy from a device on its way.
-type Transfer struct{ e *event }
+// ReadyEvent is done when the contents are computed, and carries the error of the computation, if it failed. The buffer may be closed before.
+func (b *Buffer) ReadyEvent() (*Event, error) {
+	a := &objOut{}
+	if err := b.with(func(ptr cptr) error { a.obj = ptr; return call(b.client.plugin, fnBufferReadyEvent, a) }); err != nil {
+		return nil, err
+	}
+	return &Event{b.client.plugin.watch(a.out, nil)}, nil
+}
 
-// Wait returns when the copy is there, or failed. When ctx ends first its cause is returned and the destination is lost to the caller: the plugin may
-// write to it until the transfer ends.
-func (t *Transfer) Wait(ctx context.Context) error { return t.e.wait(ctx) }
+// Event is something that a device does in the background.
+type Event struct{ e *event }
+
+// Wait returns when it is done, or failed. When ctx ends first its cause is returned; it goes on, and the destination of a copy is lost to the caller:
+// the plugin may write to it until the copy ends.
+func (t *Event) Wait(ctx context.Context) error { return t.e.wait(ctx) }
 
 // ToHost is Fetch and Wait.
 func (b *Buffer) ToHost(ctx context.Context, dst []byte) error {
@@ -190,7 +199,7 @@ func (b *Buffer) ToHost(ctx context.Context, dst []byte) error {
 // Fetch begins to copy the contents, once they are computed, to dst, dense and row-major whatever the device's layout. dst must have exactly
 // Type.HostSize(Dims) bytes, and is the plugin's until the transfer ends. Closing the buffer, or giving it to an execution that takes it, is
 // fine at once: it happens after the transfer.
-func (b *Buffer) Fetch(dst []byte) (*Transfer, error) {
+func (b *Buffer) Fetch(dst []byte) (*Event, error) {
 	kind, err := b.Type()
 	if err != nil {
 		return nil, err
@@ -220,7 +229,7 @@ func (b *Buffer) Fetch(dst []byte) (*Transfer, error) {
 		return nil, err
 	}
 	// The source is held too: a Close during the transfer takes effect after it.
-	return &Transfer{b.client.plugin.watch(a.event, func() {
+	return &Event{b.client.plugin.watch(a.event, func() {
 		pin.Unpin()
 		b.h.release()
 	})}, nil

@@ -38,7 +38,7 @@ func BenchmarkExecute(b *testing.B) {
 	}
 	dst := make([]byte, 8)
 	for b.Loop() {
-		out, err := model.loaded[0].Execute(b.Context(), s.state, pjrt.ExecuteOptions{})
+		out, err := (*model.programs.Load())[0].exe.Execute(b.Context(), []*pjrt.Buffer{s.state[0].Buffer}, pjrt.ExecuteOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -47,6 +47,6 @@ func BenchmarkExecute(b *testing.B) {
 		}
 		out[0].Close()
 		s.state[0].Close()
-		s.state[0] = out[1]
+		s.state[0].Buffer = out[1]
 	}
 }

@@ -12,51 +12,34 @@ import (
 	"tpuc/tpu/artifact"
 )
 
-// pick is the program whose inputs have these shapes.
-func (m *Model) pick(inputs []*tensor.Tensor) (int, error) {
-	man := m.Manifest()
-	for i := range man.Programs {
-		if fits(man.Programs[i].Inputs, inputs) {
-			return i, nil
-		}
-	}
-	if len(man.Programs) == 1 {
-		ports, _ := man.Ports(&man.Programs[0])
-		return 0, CheckInputs(ports, inputs)
-	}
-	given := make([]string, len(inputs))
-	for i, x := range inputs {
-		given[i] = "nothing"
-		if x != nil {
-			given[i] = x.Type.String()
-		}
-	}
+// CheckSignatures compares inputs with signatures, by place, as far as these are fixed. All that differ are in one diag.List.
+func CheckSignatures(signatures []artifact.Signature, inputs []*tensor.Tensor) error {
 	var errs diag.List
-	e := errs.Addf(nil, "input/shape", "no program takes inputs (%s)", strings.Join(given, ", "))
-	for i, p := range man.Programs {
-		e.Note("program %d takes (%s)", i, typeList(p.Inputs))
-	}
-	return 0, errs.Err()
-}
-
-func fits(want []artifact.Type, inputs []*tensor.Tensor) bool {
-	if len(want) != len(inputs) {
-		return false
-	}
-	for i, x := range inputs {
-		if x == nil || x.DType.String() != want[i].DType || !slices.Equal(x.Dims, want[i].Dims) || int64(len(x.Data)) != x.Bytes() {
-			return false
+	ports := make([]artifact.Port, len(signatures))
+	for i, s := range signatures {
+		ports[i] = artifact.Port{Name: s.Name, Path: s.Path, Ordinal: s.Ordinal, Type: artifact.Type{DType: s.DType, Dims: make([]int64, len(s.Dims))}}
+		if i >= len(inputs) || inputs[i] == nil {
+			continue
+		}
+		x := inputs[i]
+		if x.Rank() != len(s.Dims) {
+			errs.Addf(nil, "input/shape", "input %d (%q) has shape %v, wanted %s: %d dimensions, wanted %d", i, s.Name, x.Dims, s, x.Rank(), len(s.Dims))
+			ports[i].Dims = x.Dims // said
+			continue
+		}
+		for d, text := range s.Dims {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				n = x.Dims[d] // open: whatever it is
+			}
+			ports[i].Dims[d] = n
 		}
 	}
-	return true
-}
-
-func typeList(list []artifact.Type) string {
-	out := make([]string, len(list))
-	for i, t := range list {
-		out[i] = t.String()
+	err := CheckInputs(ports, inputs)
+	if list, ok := err.(diag.List); ok || err == nil {
+		return append(errs, list...).Err()
 	}
-	return strings.Join(out, ", ")
+	return err
 }
 
 // CheckInputs compares inputs with the ports, by place. All that differ are in one diag.List, each with its name, what is wanted and what was given.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"tpuc/frontend/weights"
 	"tpuc/ir/tensor"
 	"tpuc/tpu/artifact"
+	"tpuc/tpu/pjrt"
 )
 
 func TestCounter(t *testing.T) {
@@ -106,6 +108,12 @@ func TestWeightsEmbedded(t *testing.T) {
 	require.Equal(t, wantLinear(x, w, c), out[0].Floats())
 }
 
+// fixedOf is the buffer of the first argument of a kind.
+func fixedOf(m *Model, kind string) *pjrt.Buffer {
+	p := (*m.programs.Load())[0]
+	return p.fixed[slices.IndexFunc(p.Args, func(s artifact.Slot) bool { return s.Kind == kind })]
+}
+
 // inPlace demands that the plugin uses the mapped bytes of the first weight (list 0) or constant (list 1) themselves.
 func inPlace(t *testing.T, m *Model, list int) {
 	t.Helper()
@@ -115,7 +123,7 @@ func inPlace(t *testing.T, m *Model, list int) {
 		mapped, err = m.source.Load(w.Names[0])
 	}
 	require.NoError(t, err)
-	at, err := m.fixed[list][0].DataPointer()
+	at, err := fixedOf(m, []string{artifact.KindWeight, artifact.KindConstant}[list]).DataPointer()
 	require.NoError(t, err)
 	require.Equal(t, uintptr(unsafe.Pointer(unsafe.SliceData(mapped.Data))), at, "%s was copied", w.Name)
 }
@@ -165,7 +173,7 @@ func inPlaceSource(t *testing.T, m *Model, src weights.Source) {
 	t.Helper()
 	x, err := src.Load("tied.weight")
 	require.NoError(t, err)
-	at, err := m.fixed[0][0].DataPointer()
+	at, err := fixedOf(m, artifact.KindWeight).DataPointer()
 	require.NoError(t, err)
 	require.Equal(t, uintptr(unsafe.Pointer(unsafe.SliceData(x.Data))), at)
 }
@@ -266,7 +274,7 @@ func TestCancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	run(2)
 
-	require.ErrorIs(t, s.fail(ctx, errors.New("the device failed")), context.Canceled)
+	require.ErrorIs(t, s.fail(ctx, errors.New("the device failed"), s.generation), context.Canceled)
 	_, err = s.Run(t.Context(), nil)
 	require.ErrorIs(t, err, ErrLost)
 	_, err = s.State(t.Context())
@@ -317,6 +325,10 @@ func TestSideBySide(t *testing.T) {
 type fakeCompiler struct {
 	code []byte
 	got  CompileRequest
+}
+
+func (f *fakeCompiler) Specialize(context.Context, SpecializeRequest) (string, error) {
+	return "", errors.New("no further programs here")
 }
 
 func (f *fakeCompiler) Compile(_ context.Context, req CompileRequest) ([]byte, error) {
@@ -376,15 +388,6 @@ func TestManifestOfAnotherProgram(t *testing.T) {
 	path := build(t, t.TempDir(), linearProgram, m, artifact.Contents{Constants: only(c), Weights: only(w)})
 	_, err := Open(t.Context(), path, Options{})
 	require.ErrorContains(t, err, `output "y" is f32[2 32] in the executable, wanted f32[32,2]`)
-}
-
-// A parameter that is not row-major would be filled wrongly without an error.
-func TestLayoutRefused(t *testing.T) {
-	m, w, c := linear()
-	program := strings.Replace(linearProgram, "%w: tensor<16x32xf32>", `%w: tensor<16x32xf32> {mhlo.layout_mode = "{0,1}"}`, 1)
-	path := build(t, t.TempDir(), program, m, artifact.Contents{Constants: only(c), Weights: only(w)})
-	_, err := Open(t.Context(), path, Options{})
-	require.ErrorContains(t, err, `weight "lin_weight" has layout {0,1} in the executable, wanted row-major`)
 }
 
 func TestNoTPU(t *testing.T) {

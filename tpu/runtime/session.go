@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"tpuc/frontend/weights"
 	"tpuc/ir/tensor"
+	"tpuc/ir/weight"
 	"tpuc/tpu/artifact"
 	"tpuc/tpu/pjrt"
 )
 
-// ErrLost says that a session's state is unknown, because a call was started and did not end well. Reset makes the session usable again.
+// ErrLost says that a session's state is unknown, because a call was started and did not end well. Reset and LoadState make the session usable again.
 var ErrLost = errors.New("the state of the session is lost: reset it")
 
 var errClosed = errors.New("the session is closed")
@@ -21,23 +23,32 @@ var errClosed = errors.New("the session is closed")
 type Session struct {
 	model *Model
 
-	mu      sync.Mutex
-	state   []*pjrt.Buffer // by manifest index; nil when lost or closed
-	mutated []mutated      // new contents of inputs that the last call changed
-	lost    error          // why state is nil
-	program int            // of the last call
+	mu         sync.Mutex
+	state      []held                       // by manifest index; nil when lost or closed
+	mutated    []mutated                    // new contents of inputs that the last call changed
+	lost       error                        // why state is nil
+	generation int                          // of state: counts what replaces it as a whole
+	last       *artifact.Program            // of the last call, with the types of that call
+	args       map[*program]*pjrt.Arguments // with the weights in place
+}
+
+// held is a piece of state on the device.
+type held struct {
+	*pjrt.Buffer
+	order []int // of its dimensions, fastest first; nil: row-major
 }
 
 // mutated is an input's new contents, on the device.
 type mutated struct {
 	input  int
 	buffer *pjrt.Buffer
-	typ    artifact.Type
+	full   tensor.Type // of the buffer
+	typ    tensor.Type // of the call's input
 }
 
 // NewSession makes a session whose state has its initial contents.
 func (m *Model) NewSession(ctx context.Context) (*Session, error) {
-	s := &Session{model: m}
+	s := &Session{model: m, args: make(map[*program]*pjrt.Arguments)}
 	m.mu.Lock()
 	closed := m.closed
 	if !closed {
@@ -47,6 +58,7 @@ func (m *Model) NewSession(ctx context.Context) (*Session, error) {
 	if closed {
 		return nil, fmt.Errorf("%s: the model is closed", m.art.Path())
 	}
+	s.last = (*m.programs.Load())[0].Program
 	if err := s.Reset(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -56,6 +68,17 @@ func (m *Model) NewSession(ctx context.Context) (*Session, error) {
 
 // Reset gives the state its initial contents again and forgets the last call.
 func (s *Session) Reset(ctx context.Context) error {
+	m := s.model
+	return s.replace(func(i int) (*tensor.Tensor, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		return m.contents(m.art, m.Manifest().State[i], m.bound.state[i])
+	})
+}
+
+// replace gives the state other contents as a whole. Where that fails the state is lost.
+func (s *Session) replace(contents func(i int) (*tensor.Tensor, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost == errClosed {
@@ -63,52 +86,88 @@ func (s *Session) Reset(ctx context.Context) error {
 	}
 	s.drop(ErrLost)
 	man := s.model.Manifest()
-	state := make([]*pjrt.Buffer, 0, len(man.State))
+	state := make([]held, 0, len(man.State))
 	for i, w := range man.State {
-		b, err := s.initial(ctx, w, s.model.bound.state[i])
+		t, err := contents(i)
+		var b *pjrt.Buffer
+		if err == nil {
+			b, err = s.model.putCopy(t, nil)
+		}
 		if err != nil {
-			closeAll(state)
+			for _, h := range state {
+				h.Close()
+			}
 			return fmt.Errorf("state %q: %w", w.Name, err)
 		}
-		state = append(state, b)
+		state = append(state, held{b, nil})
 	}
 	s.state, s.lost = state, nil
+	s.generation++
 	return nil
-}
-
-func (s *Session) initial(ctx context.Context, w artifact.Weight, b weights.Bound) (*pjrt.Buffer, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	t, err := s.model.contents(w, b)
-	if err != nil {
-		return nil, err
-	}
-	return s.model.putCopy(t)
 }
 
 // Close releases the session's state. It is safe to call twice.
 func (s *Session) Close() {
 	s.mu.Lock()
 	s.drop(errClosed)
+	for p, a := range s.args {
+		a.Close()
+		delete(s.args, p)
+	}
 	s.mu.Unlock()
 	s.model.mu.Lock()
 	delete(s.model.sessions, s)
 	s.model.mu.Unlock()
 }
 
-// Program is the program of the last call that was started, and before the first call the artifact's first.
+// Program describes the last call that was started, its types those of the call, and before the first call the artifact's first program.
 func (s *Session) Program() *artifact.Program {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &s.model.Manifest().Programs[s.program]
+	return s.last
 }
 
-// Run makes one call, of the program whose inputs have these shapes: inputs in the manifest's order, row-major, not changed and not kept; outputs
-// in the manifest's order. Every input that does not fit is named in one diag.List. State moves on with every call that is started; when such a call fails or ctx ends it first, the state is
-// lost (ErrLost) until Reset. A session without state just goes on.
+// Call is a call that was started. Wait gives its outputs, once.
+type Call struct {
+	session    *Session
+	program    *program
+	outputs    []fetching
+	types      []tensor.Type // of the call's outputs
+	done       *pjrt.Event   // of a program without outputs to wait for
+	generation int           // of the session's state
+}
+
+// Run makes one call, of the program whose inputs have these shapes, or else as the policy says: inputs in the manifest's order, row-major, not
+// changed and not kept; outputs in the manifest's order. Every input that does not fit is named in one diag.List. State moves on with every call
+// that is started; when such a call fails or ctx ends it first, the state is lost (ErrLost) until Reset. A session without state just goes on.
 func (s *Session) Run(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
-	program, err := s.model.pick(inputs)
+	c, err := s.Start(ctx, inputs)
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.wait(ctx)
+	if err != nil {
+		return nil, s.fail(ctx, err, c.generation)
+	}
+	return out, nil
+}
+
+// Start begins a call and returns when it is on its way: further ones of the session may be started before its outputs are there, as the device does
+// them in order. inputs are the caller's again. Outputs are copied to the host from the start on.
+func (s *Session) Start(ctx context.Context, inputs []*tensor.Tensor) (*Call, error) {
+	s.model.stats.calls.Add(1)
+	if ctx.Err() != nil {
+		s.model.stats.failed.Add(1)
+		return nil, context.Cause(ctx) // nothing is started, so nothing is lost
+	}
+	s.mu.Lock()
+	lost := s.lost
+	s.mu.Unlock()
+	if lost != nil { // also below; a session that is lost asks for no compile
+		s.model.stats.failed.Add(1)
+		return nil, lost
+	}
+	p, how, err := s.model.choose(ctx, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -117,142 +176,200 @@ func (s *Session) Run(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.T
 	if s.lost != nil {
 		return nil, s.lost
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx) // nothing is started, so nothing is lost
+	return s.start(ctx, p, how, inputs)
+}
+
+// Wait waits for the outputs. When ctx ends first its cause is returned and the outputs are gone; the call goes on and its state with it. When the
+// call failed the session's state is lost (ErrLost) until Reset.
+func (c *Call) Wait(ctx context.Context) ([]*tensor.Tensor, error) {
+	out, err := c.wait(ctx)
+	if err != nil && ctx.Err() == nil {
+		return nil, c.session.fail(ctx, err, c.generation)
 	}
-	man := s.model.Manifest()
-	prog := &man.Programs[program]
-	args, uploads, err := s.arguments(prog, inputs)
-	defer func() { closeAll(uploads) }()
+	return out, err
+}
+
+func (c *Call) wait(ctx context.Context) ([]*tensor.Tensor, error) {
+	out := make([]*tensor.Tensor, len(c.outputs))
+	for i, f := range c.outputs {
+		x, err := f.wait(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("output %q: %w", c.program.art.Manifest.Outputs[i].Name, err)
+		}
+		out[i] = cut(x, c.types[i])
+	}
+	if c.done != nil {
+		if err := c.done.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// start runs p; s is locked.
+func (s *Session) start(ctx context.Context, p *program, how *padding, inputs []*tensor.Tensor) (*Call, error) {
+	args, err := s.arguments(p, inputs)
+	defer s.releaseInputs(p, args)
 	if err != nil {
 		return nil, err
 	}
 	s.dropMutated()
-	s.program = program
-	results, err := s.model.loaded[program].Execute(ctx, args, pjrt.ExecuteOptions{})
+	s.last = p.Program
+	types := p.outputs
+	if how != nil {
+		types = how.types(p.outputs, how.Outputs)
+		s.last = how.describe(p, types)
+	}
+	results, err := p.exe.ExecuteArguments(ctx, args, pjrt.ExecuteOptions{})
 	if err != nil {
-		return nil, s.fail(ctx, err)
+		return nil, s.failed(ctx, err)
 	}
-	outputs, temporary := s.take(prog, results)
-	defer func() { closeAll(temporary) }()
-	out := make([]*tensor.Tensor, len(outputs))
-	for i, b := range outputs {
-		t, err := prog.Outputs[i].Tensor()
-		if err == nil {
-			out[i], err = fetch(ctx, b, t)
-		}
-		if err != nil {
-			return nil, s.fail(ctx, fmt.Errorf("output %q: %w", man.Outputs[i].Name, err))
-		}
-	}
-	if len(outputs) == 0 && len(results) > 0 {
-		// Nothing was copied to the host, which would have waited: all results of a call are there at once.
-		if err := results[0].Ready(ctx); err != nil {
-			return nil, s.fail(ctx, err)
-		}
-	}
-	return out, nil
-}
-
-// State is the present contents of all state, in the manifest's order, copied to the host.
-func (s *Session) State(ctx context.Context) ([]weights.Named, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lost != nil {
-		return nil, s.lost
-	}
-	man := s.model.Manifest()
-	out := make([]weights.Named, len(s.state))
-	for i, b := range s.state {
-		w := man.State[i]
-		t, err := w.Tensor()
-		if err != nil {
-			return nil, err
-		}
-		x, err := fetch(ctx, b, t)
-		if err != nil {
-			return nil, fmt.Errorf("state %q: %w", w.Name, err)
-		}
-		out[i] = weights.Named{Name: w.Name, Tensor: x}
-	}
-	return out, nil
-}
-
-// InputsAfter is the new contents of the inputs that the last call changed, in the program's order and by the inputs' names. The caller's own
-// tensors are never written to.
-func (s *Session) InputsAfter(ctx context.Context) ([]weights.Named, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	man := s.model.Manifest()
-	var out []weights.Named
-	for _, m := range s.mutated {
-		p := man.Inputs[m.input]
-		t, err := m.typ.Tensor()
-		if err != nil {
-			return nil, err
-		}
-		x, err := fetch(ctx, m.buffer, t)
-		if err != nil {
-			return nil, fmt.Errorf("input %q: %w", p.Name, err)
-		}
-		out = append(out, weights.Named{Name: p.Name, Tensor: x})
-	}
-	return out, nil
-}
-
-// arguments are prog's arguments; uploads are those that belong to this call, also after an error.
-func (s *Session) arguments(prog *artifact.Program, inputs []*tensor.Tensor) (args, uploads []*pjrt.Buffer, err error) {
-	man := s.model.Manifest()
-	args = make([]*pjrt.Buffer, len(prog.Args))
-	for i, slot := range prog.Args {
-		switch slot.Kind {
-		case artifact.KindWeight:
-			args[i] = s.model.fixed[0][slot.Index]
-		case artifact.KindConstant:
-			args[i] = s.model.fixed[1][slot.Index]
-		case artifact.KindState:
-			args[i] = s.state[slot.Index]
-		case artifact.KindInput:
-			b, err := s.model.putCopy(inputs[slot.Index])
-			if err != nil {
-				return nil, uploads, fmt.Errorf("input %q: %w", man.Inputs[slot.Index].Name, err)
+	c := &Call{session: s, program: p, types: types, outputs: make([]fetching, len(p.outputs)), generation: s.generation}
+	for i, slots := range p.results {
+		for _, slot := range slots {
+			if slot.Kind == artifact.KindOutput && err == nil {
+				c.outputs[slot.Index], err = fetch(results[i], p.outputs[slot.Index])
 			}
-			uploads = append(uploads, b)
-			args[i] = b
 		}
 	}
-	return args, uploads, nil
+	if len(p.outputs) == 0 && len(results) > 0 && err == nil {
+		// Nothing is copied to the host, which would wait: all results of a call are there at once.
+		c.done, err = results[0].ReadyEvent()
+	}
+	s.take(p, how, results)
+	if err != nil {
+		return nil, s.failed(ctx, err)
+	}
+	return c, nil
 }
 
-// take files the results of a call of prog: state replaces the old, whose memory the call has taken, and changed inputs are kept. outputs are by index, and
-// may be state as well; temporary are the results that nothing keeps, for the caller to close.
-func (s *Session) take(prog *artifact.Program, results []*pjrt.Buffer) (outputs, temporary []*pjrt.Buffer) {
-	outputs = make([]*pjrt.Buffer, len(prog.Outputs))
-	for i, slots := range prog.Results {
+// describe is p with the types of a padded call.
+func (how *padding) describe(p *program, outputs []tensor.Type) *artifact.Program {
+	q := *p.Program
+	q.Inputs, q.Outputs = nil, nil
+	for _, t := range how.types(p.inputs, how.Inputs) {
+		q.Inputs = append(q.Inputs, artifact.MakeType(t))
+	}
+	for _, t := range outputs {
+		q.Outputs = append(q.Outputs, artifact.MakeType(t))
+	}
+	q.Dims = slices.Clone(p.Dims)
+	for i, d := range q.Dims {
+		if d.Name == how.Symbol {
+			q.Dims[i].Value = how.size
+		}
+	}
+	return &q
+}
+
+// arguments are p's arguments with inputs and state set, also after an error.
+func (s *Session) arguments(p *program, inputs []*tensor.Tensor) (*pjrt.Arguments, error) {
+	args := s.args[p]
+	if args == nil {
+		args = p.exe.NewArguments(len(p.Args))
+		s.args[p] = args
+		for i, b := range p.fixed {
+			if b != nil {
+				if err := args.Set(i, b); err != nil {
+					return args, err
+				}
+			}
+		}
+	}
+	for i, slot := range p.slots {
+		switch slot.Kind {
+		case artifact.KindState:
+			h := &s.state[slot.Index]
+			if !slices.Equal(h.order, p.orders[i]) {
+				if err := s.relay(h, slot.Index, p.orders[i]); err != nil {
+					return args, err
+				}
+			}
+			if err := args.Set(i, h.Buffer); err != nil {
+				return args, err
+			}
+		case artifact.KindInput:
+			b, err := s.model.putCopy(fill(inputs[slot.Index], p.inputs[slot.Index]), nil)
+			if err == nil {
+				err = args.Set(i, b)
+				b.Close() // args holds it
+			}
+			if err != nil {
+				return args, fmt.Errorf("input %q: %w", s.model.Manifest().Inputs[slot.Index].Name, err)
+			}
+		}
+	}
+	return args, nil
+}
+
+// relay puts a piece of state into another layout, through the host.
+func (s *Session) relay(h *held, index int, order []int) error {
+	w := s.model.Manifest().State[index]
+	t, err := w.Tensor()
+	if err != nil {
+		return err
+	}
+	x, err := fetchNow(context.Background(), h.Buffer, t) // short, and ending it would lose the state
+	if err != nil {
+		return fmt.Errorf("state %q: %w", w.Name, err)
+	}
+	b, err := s.model.putCopy(x, order)
+	if err != nil {
+		return fmt.Errorf("state %q: %w", w.Name, err)
+	}
+	s.model.stats.relaid.Add(1)
+	h.Close()
+	*h = held{b, order}
+	return nil
+}
+
+// releaseInputs lets go of what belongs to one call.
+func (s *Session) releaseInputs(p *program, args *pjrt.Arguments) {
+	for i, slot := range p.slots {
+		if slot.Kind == artifact.KindInput || slot.Kind == artifact.KindState {
+			_ = args.Set(i, nil) // emptying does not fail
+		}
+	}
+}
+
+// take files the results of a call of p: state replaces the old, whose memory the call has taken, changed inputs are kept, and the rest is closed.
+func (s *Session) take(p *program, how *padding, results []*pjrt.Buffer) {
+	inputs := p.inputs
+	if how != nil && len(p.Results) > 0 {
+		inputs = how.types(p.inputs, how.Inputs)
+	}
+	for i, slots := range p.results {
 		kept := false
 		for _, slot := range slots {
 			switch slot.Kind {
-			case artifact.KindOutput:
-				outputs[slot.Index] = results[i]
 			case artifact.KindState:
-				s.state[slot.Index].Close()
-				s.state[slot.Index] = results[i]
-				kept = true
+				h := &s.state[slot.Index]
+				h.Close()
+				h.Buffer, kept = results[i], true
 			case artifact.KindInput:
-				s.mutated = append(s.mutated, mutated{slot.Index, results[i], prog.Inputs[slot.Index]})
+				s.mutated = append(s.mutated, mutated{slot.Index, results[i], p.inputs[slot.Index], inputs[slot.Index]})
 				kept = true
 			}
 		}
 		if !kept {
-			temporary = append(temporary, results[i])
+			results[i].Close()
 		}
 	}
-	return outputs, temporary
 }
 
-// fail ends a call that did not end well. Where there is state it may have moved on or not, so it is given up; the same holds for
+// fail ends a call that did not end well, unless the state was replaced since it began.
+func (s *Session) fail(ctx context.Context, err error, generation int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if generation != s.generation {
+		return err
+	}
+	return s.failed(ctx, err)
+}
+
+// failed ends a call that did not end well; s is locked. Where there is state it may have moved on or not, so it is given up; the same holds for
 // ctx's end.
-func (s *Session) fail(ctx context.Context, err error) error {
+func (s *Session) failed(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
@@ -266,7 +383,9 @@ func (s *Session) fail(ctx context.Context, err error) error {
 
 // drop releases state and changed inputs for the reason given.
 func (s *Session) drop(reason error) {
-	closeAll(s.state)
+	for _, h := range s.state {
+		h.Close()
+	}
 	s.state, s.lost = nil, reason
 	s.dropMutated()
 }
@@ -276,4 +395,84 @@ func (s *Session) dropMutated() {
 		m.buffer.Close()
 	}
 	s.mutated = nil
+}
+
+// State is the present contents of all state, in the manifest's order, copied to the host.
+func (s *Session) State(ctx context.Context) ([]weights.Named, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil {
+		return nil, s.lost
+	}
+	man := s.model.Manifest()
+	out := make([]weights.Named, len(s.state))
+	for i, h := range s.state {
+		w := man.State[i]
+		t, err := w.Tensor()
+		if err != nil {
+			return nil, err
+		}
+		x, err := fetchNow(ctx, h.Buffer, t)
+		if err != nil {
+			return nil, fmt.Errorf("state %q: %w", w.Name, err)
+		}
+		out[i] = weights.Named{Name: w.Name, Tensor: x}
+	}
+	return out, nil
+}
+
+// SaveState writes the present contents of all state to a safetensors file, under the manifest's names.
+func (s *Session) SaveState(ctx context.Context, path string) error {
+	state, err := s.State(ctx)
+	if err != nil {
+		return err
+	}
+	return weights.WriteSafetensors(path, state)
+}
+
+// LoadState gives the state the contents of a file of SaveState, or of a checkpoint that has its names. Tensors that are missing or have another
+// type are in one diag.List, and then nothing is changed.
+func (s *Session) LoadState(ctx context.Context, path string) (err error) {
+	src, err := weights.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	man := s.model.Manifest()
+	wants := make([]weights.Want, len(man.State))
+	for i, w := range man.State {
+		t, err := w.Tensor()
+		if err != nil {
+			return err
+		}
+		wants[i] = weights.Want{Names: w.Names, Expr: weight.Tensor{Name: w.Name, T: t}}
+	}
+	bound, err := weights.Bind(src, wants)
+	if err != nil {
+		return err
+	}
+	return s.replace(func(i int) (*tensor.Tensor, error) {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return bound[i].Load()
+	})
+}
+
+// InputsAfter is the new contents of the inputs that the last call changed, in the program's order and by the inputs' names. The caller's own
+// tensors are never written to.
+func (s *Session) InputsAfter(ctx context.Context) ([]weights.Named, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	man := s.model.Manifest()
+	var out []weights.Named
+	for _, m := range s.mutated {
+		name := man.Inputs[m.input].Name
+		x, err := fetchNow(ctx, m.buffer, m.full)
+		if err != nil {
+			return nil, fmt.Errorf("input %q: %w", name, err)
+		}
+		out = append(out, weights.Named{Name: name, Tensor: cut(x, m.typ)})
+	}
+	return out, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"unsafe"
 
 	"tpuc/frontend/weights"
@@ -24,49 +25,64 @@ const zeroCopyAlign = 64
 type bindings struct{ weights, state, constants []weights.Bound }
 
 // bindWeights finds all tensors that are not taken from the artifact, without reading their elements.
-func (m *Model) bindWeights(opts Options) error {
+func (m *Model) bindWeights() error {
 	man := &m.art.Manifest
-	var wants []weights.Want
-	var places []*weights.Bound // for each want, where to put what is found
-	var errs diag.List
-	collect := func(list []artifact.Weight) []weights.Bound {
-		bound := make([]weights.Bound, len(list))
-		for i, w := range list {
-			// Constants belong to the program: a checkpoint does not replace them.
-			if w.Section != "" && (opts.Weights == nil || w.Class == "constant") {
-				continue
-			}
-			expr, err := parseExpr(w)
-			if err != nil {
-				errs.Addf(nil, "runtime/contents", "%s %q has no contents in the artifact, and %v", w.Class, w.Name, err)
-				continue
-			}
-			wants = append(wants, weights.Want{Names: w.Names, Expr: expr})
-			places = append(places, &bound[i])
+	b := &binder{model: m}
+	m.bound = bindings{b.collect(man.Weights), b.collect(man.State), b.collect(man.Constants)}
+	return b.bind()
+}
+
+// binder collects tensors that a checkpoint holds and finds them together, so that all that are missing are said at once.
+type binder struct {
+	model  *Model
+	wants  []weights.Want
+	places []*weights.Bound // for each want, where to put what is found
+	errs   diag.List
+}
+
+// collect gives a place for each of list; bind fills it.
+func (b *binder) collect(list []artifact.Weight) []weights.Bound {
+	bound := make([]weights.Bound, len(list))
+	for i, w := range list {
+		// Constants belong to the program: a checkpoint does not replace them.
+		if w.Section != "" && (b.model.opts.Weights == nil || w.Class == "constant") {
+			continue
 		}
-		return bound
+		expr, err := parseExpr(w)
+		if err != nil {
+			b.errs.Addf(nil, "runtime/contents", "%s %q has no contents in the artifact, and %v", w.Class, w.Name, err)
+			continue
+		}
+		b.wants = append(b.wants, weights.Want{Names: w.Names, Expr: expr})
+		b.places = append(b.places, &bound[i])
 	}
-	m.bound = bindings{collect(man.Weights), collect(man.State), collect(man.Constants)}
-	if len(errs) > 0 || len(wants) == 0 {
-		return errs.Err()
+	return bound
+}
+
+func (b *binder) bind() error {
+	if len(b.errs) > 0 || len(b.wants) == 0 {
+		return b.errs.Err()
 	}
-	if err := m.openSource(opts); err != nil {
+	if err := b.model.openSource(); err != nil {
 		return err
 	}
-	found, err := weights.Bind(m.source, wants)
+	found, err := weights.Bind(b.model.source, b.wants)
 	if err != nil {
 		return err
 	}
-	for i, b := range found {
-		*places[i] = b
+	for i, f := range found {
+		*b.places[i] = f
 	}
 	return nil
 }
 
 // openSource takes the caller's weights, or opens the checkpoint that the artifact was compiled with where it lies beside the artifact.
-func (m *Model) openSource(opts Options) error {
-	if opts.Weights != nil {
-		m.source = opts.Weights
+func (m *Model) openSource() error {
+	if m.source != nil {
+		return nil
+	}
+	if m.opts.Weights != nil {
+		m.source = m.opts.Weights
 		return nil
 	}
 	const give = "name the checkpoint (tpuc run --weights), or compile with the weights embedded (tpuc compile --embed-weights)"
@@ -109,29 +125,21 @@ func parseExpr(w artifact.Weight) (weight.Expr, error) {
 	return e, nil
 }
 
-// upload puts weights and constants on the device.
-func (m *Model) upload(ctx context.Context) error {
-	man := &m.art.Manifest
-	for l, list := range [][]artifact.Weight{man.Weights, man.Constants} {
-		bound := [][]weights.Bound{m.bound.weights, m.bound.constants}[l]
-		m.fixed[l] = make([]*pjrt.Buffer, len(list))
-		for i, w := range list {
-			t, err := m.contents(w, bound[i])
-			if err != nil {
-				return err
-			}
-			if m.fixed[l][i], err = m.putFixed(ctx, t); err != nil {
-				return fmt.Errorf("%s %q: %w", w.Class, w.Name, err)
-			}
-		}
+// dropSource unmaps the checkpoint when nothing is used in place and no state begins with what it holds: all that was read was copied.
+func (m *Model) dropSource() error {
+	if !m.own || m.source == nil || m.inPlace || slices.ContainsFunc(m.bound.state, func(b weights.Bound) bool { return b.Name != "" }) {
+		return nil
 	}
-	return nil
+	m.copies.Wait()
+	err := m.source.Close()
+	m.source, m.own = nil, false
+	return err
 }
 
-// contents is a weight's elements: from the checkpoint if it is bound there, otherwise from the artifact.
-func (m *Model) contents(w artifact.Weight, b weights.Bound) (*tensor.Tensor, error) {
+// contents is a weight's elements: from the checkpoint if it is bound there, otherwise from its artifact.
+func (m *Model) contents(art *artifact.Artifact, w artifact.Weight, b weights.Bound) (*tensor.Tensor, error) {
 	if b.Name == "" {
-		return m.art.Tensor(w)
+		return art.Tensor(w)
 	}
 	t, err := b.Load()
 	if err != nil {
@@ -147,8 +155,9 @@ func (m *Model) contents(w artifact.Weight, b weights.Bound) (*tensor.Tensor, er
 	return t, nil
 }
 
-// putFixed uploads a tensor that is only read, in place where the plugin can. Aligned memory must live until inUse is done.
-func (m *Model) putFixed(ctx context.Context, t *tensor.Tensor) (*pjrt.Buffer, error) {
+// putFixed uploads a tensor that is only read, in place where the plugin can: its memory must live until inUse is done. order is that of the
+// dimensions on the device, nil for row-major.
+func (m *Model) putFixed(ctx context.Context, t *tensor.Tensor, order []int) (*pjrt.Buffer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -157,23 +166,60 @@ func (m *Model) putFixed(ctx context.Context, t *tensor.Tensor) (*pjrt.Buffer, e
 		return nil, err
 	}
 	// Both kinds read the mapping in the background; a copy is done with it soon.
-	h.Semantics = pjrt.ImmutableUntilTransferCompletes
-	if len(t.Data) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(t.Data)))%zeroCopyAlign == 0 && m.client.PlatformName() == "cpu" {
+	h.Semantics, h.Order = pjrt.ImmutableUntilTransferCompletes, order
+	done := &m.copies
+	if order == nil && len(t.Data) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(t.Data)))%zeroCopyAlign == 0 && m.client.PlatformName() == "cpu" {
 		h.Semantics = pjrt.ImmutableZeroCopy
+		done, m.inPlace = &m.inUse, true
 	}
-	m.inUse.Add(1)
-	h.Done = m.inUse.Done
-	return m.client.BufferFromHost(h)
+	done.Add(1)
+	h.Done = done.Done
+	b, err := m.client.BufferFromHost(h)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkOrder(b, order); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// checkOrder refuses a buffer that a plugin has put into another order than it was asked for: a program would give wrong numbers.
+func checkOrder(b *pjrt.Buffer, order []int) error {
+	if order == nil {
+		return nil
+	}
+	l, err := b.Layout()
+	if err != nil {
+		return err
+	}
+	got, err := l.MinorToMajor()
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(got, order) {
+		return fmt.Errorf("the plugin put it into layout %s, wanted the order %v of dimensions", l, order)
+	}
+	return nil
 }
 
 // putCopy uploads a tensor whose memory is the caller's again when it returns, and whose buffer a call may take.
-func (m *Model) putCopy(t *tensor.Tensor) (*pjrt.Buffer, error) {
+func (m *Model) putCopy(t *tensor.Tensor, order []int) (*pjrt.Buffer, error) {
 	h, err := hostBuffer(t)
 	if err != nil {
 		return nil, err
 	}
-	h.Semantics = pjrt.ImmutableOnlyDuringCall
-	return m.client.BufferFromHost(h)
+	h.Semantics, h.Order = pjrt.ImmutableOnlyDuringCall, order
+	b, err := m.client.BufferFromHost(h)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkOrder(b, order); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
 }
 
 func hostBuffer(t *tensor.Tensor) (pjrt.HostBuffer, error) {
@@ -184,17 +230,42 @@ func hostBuffer(t *tensor.Tensor) (pjrt.HostBuffer, error) {
 	return pjrt.HostBuffer{Type: kind, Dims: t.Dims, Data: t.Data}, nil
 }
 
-// fetch copies a buffer of type t to the host, row-major.
-func fetch(ctx context.Context, b *pjrt.Buffer, t tensor.Type) (*tensor.Tensor, error) {
+// fetching is a copy of a buffer to the host on its way.
+type fetching struct {
+	*tensor.Tensor
+	event *pjrt.Event
+}
+
+// fetch begins to copy a buffer of type t to the host, row-major.
+func fetch(b *pjrt.Buffer, t tensor.Type) (fetching, error) {
 	data := make([]byte, t.Bytes())
-	if err := b.ToHost(ctx, data); err != nil {
+	e, err := b.Fetch(data)
+	if err != nil {
+		return fetching{}, err
+	}
+	x, err := tensor.New(t, data)
+	return fetching{x, e}, err
+}
+
+// wait gives the tensor when it is there.
+func (f fetching) wait(ctx context.Context) (*tensor.Tensor, error) {
+	if err := f.event.Wait(ctx); err != nil {
 		return nil, err
 	}
-	if t.DType.Bits() == 4 {
+	if f.DType.Bits() == 4 {
 		// Plugins sign-extend; tensors keep the high half zero.
-		for i := range data {
-			data[i] &= 15
+		for i := range f.Data {
+			f.Data[i] &= 15
 		}
 	}
-	return tensor.New(t, data)
+	return f.Tensor, nil
+}
+
+// fetchNow copies a buffer to the host.
+func fetchNow(ctx context.Context, b *pjrt.Buffer, t tensor.Type) (*tensor.Tensor, error) {
+	f, err := fetch(b, t)
+	if err != nil {
+		return nil, err
+	}
+	return f.wait(ctx)
 }
