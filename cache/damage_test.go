@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tpuc/internal/mmap"
 )
 
 // random are n bytes that depend on seed alone.
@@ -141,6 +143,55 @@ func TestEveryByte(t *testing.T) {
 			return out
 		})
 	})
+}
+
+// A file that is cut while its bytes are checked, as by a disk that fails, is an error and no crash.
+func TestFault(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "entry")
+	require.NoError(t, os.WriteFile(path, encoded(t, key("p"), []Section{{"a", random(1, 1_000_000)}}), 0o644))
+	f, err := mmap.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, os.Truncate(path, 100_000))
+	_, _, err = read(f.Data)
+	require.ErrorContains(t, err, "it cannot be read to its end: ")
+}
+
+// Another process has replaced a damaged entry meanwhile: the new one stays.
+func TestQuarantineReplaced(t *testing.T) {
+	s, _ := openStore(t, t.TempDir(), Options{})
+	k, want := key("p"), sections("code")
+	require.NoError(t, s.Put(t.Context(), k, nil))
+	old, err := os.Stat(s.Path(k))
+	require.NoError(t, err)
+	require.NoError(t, s.Put(t.Context(), k, want))
+	require.Empty(t, s.quarantine(s.Path(k), "x", old))
+	e, err := s.Get(t.Context(), k)
+	require.NoError(t, err)
+	equalEntry(t, k, want, e)
+	require.NoError(t, e.Close())
+}
+
+// The file of a lock is removed by its last holder before another has its lock: that lock would be nobody's.
+func TestLockRemoved(t *testing.T) {
+	s, notes := openStore(t, t.TempDir(), Options{})
+	k := key("p")
+	removed := false
+	s.flock = func(f *os.File, exclusive bool) error {
+		if filepath.Base(f.Name()) == k.ID() && !removed {
+			removed = true
+			require.NoError(t, os.Remove(f.Name()))
+		}
+		return flock(f, exclusive)
+	}
+	_, _, err := s.Do(t.Context(), k, func(context.Context) ([]Section, error) {
+		require.True(t, s.busy(k.ID()))
+		return nil, nil
+	})
+	require.NoError(t, err)
+	require.True(t, removed)
+	require.False(t, s.busy(k.ID()))
+	require.Empty(t, notes.text())
 }
 
 // Things that are no files do no harm where an entry belongs.

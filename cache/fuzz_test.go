@@ -26,19 +26,22 @@ func FuzzEntry(f *testing.F) {
 		f.Add(changed, false)
 		f.Add(changed, true)
 	}
+	text, _, _ := bytes.Cut(small[headerSize:], []byte("\n"))
+	text = append(bytes.Clone(text), '\n')
+	body := small[aligned(int64(headerSize+len(text))):]
+	require.Equal(f, small, withHeader(text, body))
 	for _, r := range [][2]string{{`"program"`, `"../gram"`}, {`"name":"a"`, `"name":"b"`}, {`"name":"a"`, `"name":"" `}, {`"target"`, `"program"`}, {`"size":4`, `"size":5`}, {`"size":4`, `"size":-4`},
 		{`"size":4`, `"size":9223372036854775807`}, {`"offset":0`, `"offset":1`}, {`"offset":64`, `"offset":4`}, {`"kind"`, `"dnik"`}, {`{`, `[`}, {`]}`, `]`}, {`,"`, `, "`}, {`"sha256":"`, `"sha256":"0`}, {`"cpu"`, `"\u0063pu"`},
 		{`"cpu"`, `"c\ud800"`}, {`"sections":[`, `"sections":null,"x":[`}, {`"parts"`, `"Parts"`}} {
-		f.Add(bytes.Replace(small, []byte(r[0]), []byte(r[1]), 1), true)
+		f.Add(withHeader(bytes.Replace(text, []byte(r[0]), []byte(r[1]), 1), body), false)
 	}
+	negative := bytes.Replace(text, []byte(`"size":4`), []byte(`"size":-60`), 1) // the sum fits
+	f.Add(withHeader(bytes.Replace(negative, []byte(`"offset":64,"size":6`), []byte(`"offset":0,"size":70`), 1), body), false)
 	f.Fuzz(func(t *testing.T, data []byte, fix bool) {
 		if fix && len(data) >= headerSize {
 			text, _, _ := bytes.Cut(data[headerSize:], []byte("\n"))
 			text = append(bytes.Clone(text), '\n')
-			body := data[min(int64(len(data)), aligned(int64(headerSize+len(text)))):]
-			file := make([]byte, aligned(int64(headerSize+len(text))))
-			copy(file[copy(file, header(text, int64(len(file)+len(body)))):], text)
-			data = append(file, body...)
+			data = withHeader(text, data[min(int64(len(data)), aligned(int64(headerSize+len(text)))):])
 		}
 		m, sections, err := read(data)
 		if err != nil {
@@ -52,6 +55,13 @@ func FuzzEntry(f *testing.F) {
 		require.NoError(t, err)
 		require.NoError(t, e.Close())
 	})
+}
+
+// withHeader is an entry's file of a manifest and what follows it, with the header that fits.
+func withHeader(manifest, body []byte) []byte {
+	file := make([]byte, aligned(int64(headerSize+len(manifest))))
+	copy(file[copy(file, header(manifest, int64(len(file)+len(body)))):], manifest)
+	return append(file, body...)
 }
 
 // FuzzImport reads exports. Whatever they hold, the store holds good entries alone, and what it says was done is what is there.

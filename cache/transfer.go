@@ -121,7 +121,7 @@ func (s *Store) Import(ctx context.Context, r io.Reader) (Imported, error) {
 		}
 		names = append(names, h.Name)
 		var unwritable *PutError
-		switch err := s.importEntry(t, h, &done); {
+		switch err := s.importEntry(ctx, t, h, &done); {
 		case errors.As(err, &unwritable):
 			return done, err
 		case err != nil:
@@ -135,16 +135,20 @@ func (s *Store) Import(ctx context.Context, r io.Reader) (Imported, error) {
 }
 
 // importEntry keeps one member of an export.
-func (s *Store) importEntry(t *tar.Reader, h *tar.Header, done *Imported) error {
+func (s *Store) importEntry(ctx context.Context, t *tar.Reader, h *tar.Header, done *Imported) error {
 	kind, id, _ := strings.Cut(h.Name, "/")
 	if !isPlain(h) || !isKind(kind) || !isID(id) {
 		return errors.New("wanted a file <kind>/<id>")
 	}
-	if e, _, err := open(s.path(kind, id), id); err == nil {
+	e, err := s.get(ctx, file{kind, id, s.path(kind, id)})
+	if err == nil {
 		done.Present++
 		return e.Close()
 	}
-	err := s.receive(t, kind, id)
+	if !errors.Is(err, ErrMiss) {
+		return err
+	}
+	err = s.receive(t, kind, id)
 	if err == nil {
 		done.Added++
 	}
