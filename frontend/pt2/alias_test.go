@@ -107,3 +107,18 @@ func TestViewable(t *testing.T) {
 		require.Equal(t, c.want, viewable(c.dims, c.strides, c.to), "%v %v to %v", c.dims, c.strides, c.to)
 	}
 }
+
+// The order of memory is a permutation of dimensions where elements fill it.
+func TestMemoryOrder(t *testing.T) {
+	for _, c := range []struct{ dims, strides, want []int64 }{
+		{[]int64{2, 3}, []int64{3, 1}, []int64{0, 1}},
+		{[]int64{2, 3}, nil, []int64{0, 1}},
+		{[]int64{2, 3}, []int64{1, 2}, []int64{1, 0}},
+		{[]int64{2, 3, 4, 5}, []int64{60, 1, 15, 3}, []int64{0, 2, 3, 1}}, // channels last
+		{[]int64{2, 1, 3}, []int64{1, 1, 2}, []int64{2, 0, 1}},
+		{[]int64{2, 3}, []int64{4, 1}, nil},
+		{[]int64{2, 3}, []int64{0, 1}, nil},
+	} {
+		require.Equal(t, c.want, memoryOrder(c.dims, c.strides), "%v %v", c.dims, c.strides)
+	}
+}

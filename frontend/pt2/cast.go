@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tpuc/ir"
+	"tpuc/ir/op"
 	"tpuc/ir/tensor"
 )
 
@@ -14,6 +15,7 @@ var castRules = map[string]rule{
 	"to.dtype_layout": func(c *call) []*ref { return c.to(c.dtype("dtype", c.ref("self").typ.DType)) },
 	"to.other":        func(c *call) []*ref { return c.to(c.ref("other").typ.DType) },
 	"type_as":         func(c *call) []*ref { return c.to(c.ref("other").typ.DType) },
+	"view.dtype":      seen(bitsView),
 	"_to_copy":        value(func(c *call) *ir.Value { x := c.val("self"); return c.cast(x, c.dtype("dtype", x.Type.DType)) }),
 	"clone":           value(func(c *call) *ir.Value { return c.val("self") }),
 	"lift_fresh_copy": value(func(c *call) *ir.Value { return c.val("self") }),
@@ -35,6 +37,39 @@ func (c *call) to(d tensor.DType) []*ref {
 		return []*ref{x.through(c.b, identityView())}
 	}
 	return []*ref{fresh(c.cast(x.read(c.b), d))}
+}
+
+// bitsView sees the bits of every element as another dtype of the same width, or complex numbers as their parts in the last dimension.
+func bitsView(c *call, x *ref) view {
+	from, to := x.typ.DType, c.dtype("dtype", x.typ.DType)
+	dims, last := x.typ.Dims, x.typ.Rank()-1
+	bits := func(d tensor.DType) func(b *ir.Builder, v *ir.Value) *ir.Value {
+		return func(b *ir.Builder, v *ir.Value) *ir.Value { return op.Bitcast.Make(b, op.BitcastAttr{To: d}, v) }
+	}
+	parts := func(b *ir.Builder, v *ir.Value) *ir.Value {
+		return reshape(b, asReal(b, v), append(slices.Clone(v.Type.Dims[:last]), 2*v.Type.Dims[last]))
+	}
+	whole := func(b *ir.Builder, v *ir.Value) *ir.Value { return asComplex(b, reshape(b, v, paired(v.Type.Dims))) }
+	var read, write func(b *ir.Builder, v *ir.Value) *ir.Value
+	switch {
+	case from == to:
+		return identityView()
+	case from.IsComplex() && to == from.Real() && last >= 0:
+		read, write = parts, whole
+	case to.IsComplex() && from == to.Real() && last >= 0 && dims[last]%2 == 0:
+		read, write = whole, parts
+	case !from.IsComplex() && !to.IsComplex() && from != tensor.Bool && to != tensor.Bool && from.Bits() == to.Bits():
+		read, write = bits(to), bits(from)
+	default:
+		c.unsupported("the bits of %s as %s", x.typ, to)
+	}
+	return view{read: read, write: func(b *ir.Builder, _ func() *ir.Value, v *ir.Value) *ir.Value { return write(b, v) }}
+}
+
+// paired splits the last dimension into pairs.
+func paired(dims []int64) []int64 {
+	last := len(dims) - 1
+	return append(slices.Clone(dims[:last]), dims[last]/2, 2)
 }
 
 // contiguous is the tensor itself where its elements lie in order already.

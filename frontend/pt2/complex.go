@@ -8,7 +8,7 @@ import (
 	"tpuc/ir/tensor"
 )
 
-// complexRules go between complex tensors and their parts. Views of one as the other are not written through.
+// complexRules go between complex tensors and their parts, which are views: what is written to a part is written to the whole.
 var complexRules = map[string]rule{
 	"complex": value(func(c *call) *ir.Value {
 		v := c.broadcastAll(c.val("real"), c.val("imag"))
@@ -21,19 +21,19 @@ var complexRules = map[string]rule{
 	"polar":           value(polar),
 	"view_as_complex": seen(viewAsComplex),
 	"view_as_real":    seen(viewAsReal),
-	"real":            seen(func(c *call, _ *ref) view { return c.readOnly(realPart) }),
+	"real":            seen(realView),
 	"imag":            seen(imaginary),
-	"conj":            seen(func(c *call, _ *ref) view { return c.readOnly(conjugate) }),
-	"_conj":           seen(func(c *call, _ *ref) view { return c.readOnly(conjugate) }),
+	"conj":            seen(func(*call, *ref) view { return conjugated(identityView()) }),
+	"_conj":           seen(func(*call, *ref) view { return conjugated(identityView()) }),
 	"conj_physical":   value(func(c *call) *ir.Value { return conjugate(c.b, c.val("self")) }),
 	"resolve_conj":    aliased,
 	"resolve_neg":     aliased,
 	"abs":             value(absolute),
 	"angle":           value(angle),
 	"vdot":            value(func(c *call) *ir.Value { return c.matmul(conjugate(c.b, c.val("self")), c.val("other")) }),
-	"adjoint":         seen(func(c *call, x *ref) view { return c.conjugated(lastTwo(c, x)) }),
-	"mH":              seen(func(c *call, x *ref) view { return c.conjugated(lastTwo(c, x)) }),
-	"matrix_H":        seen(func(c *call, x *ref) view { return c.conjugated(reversedView(x)) }),
+	"adjoint":         seen(func(c *call, x *ref) view { return conjugated(lastTwo(c, x)) }),
+	"mH":              seen(func(c *call, x *ref) view { return conjugated(lastTwo(c, x)) }),
+	"matrix_H":        seen(func(c *call, x *ref) view { return conjugated(reversedView(x)) }),
 }
 
 // broadcastAll repeats tensors to their common shape.
@@ -79,12 +79,14 @@ func conjugate(b *ir.Builder, x *ir.Value) *ir.Value {
 	return complexOfParts(b, realPart(b, x), op.Neg.Make(b, imagPart(b, x)))
 }
 
-// conjugated is a view of which the conjugate is seen; real tensors can be written through it.
-func (c *call) conjugated(v view) view {
-	if !c.ref("self").typ.DType.IsComplex() {
-		return v
+// conjugated is a view of which the conjugate is seen.
+func conjugated(v view) view {
+	return view{
+		read: func(b *ir.Builder, x *ir.Value) *ir.Value { return conjugate(b, v.read(b, x)) },
+		write: func(b *ir.Builder, old func() *ir.Value, x *ir.Value) *ir.Value {
+			return v.write(b, old, conjugate(b, x))
+		},
 	}
-	return c.readOnly(func(b *ir.Builder, x *ir.Value) *ir.Value { return conjugate(b, v.read(b, x)) })
 }
 
 // polar is abs (cos angle + i sin angle).
@@ -94,16 +96,29 @@ func polar(c *call) *ir.Value {
 	return complexOfParts(c.b, op.Mul.Make(c.b, r, op.Cos.Make(c.b, a)), op.Mul.Make(c.b, r, op.Sin.Make(c.b, a)))
 }
 
+// asReal puts real and imaginary part of complex numbers into a new last dimension.
+func asReal(b *ir.Builder, x *ir.Value) *ir.Value {
+	dims := append(slices.Clone(x.Type.Dims), 1)
+	return concat(b, len(dims)-1, reshape(b, realPart(b, x), dims), reshape(b, imagPart(b, x), dims))
+}
+
+// asComplex takes the last dimension, of extent 2, as real and imaginary part.
+func asComplex(b *ir.Builder, x *ir.Value) *ir.Value {
+	last := x.Type.Rank() - 1
+	part := func(i int64) *ir.Value { return reshape(b, slice(b, x, last, i, i+1, 1), x.Type.Dims[:last]) }
+	return complexOfParts(b, part(0), part(1))
+}
+
 // viewAsComplex sees the last dimension, of extent 2, as real and imaginary part.
 func viewAsComplex(c *call, x *ref) view {
 	n := x.typ.Rank()
 	if n == 0 || x.typ.Dims[n-1] != 2 || x.typ.DType != tensor.F32 && x.typ.DType != tensor.F64 {
 		c.unsupported("a view of %s as complex numbers", x.typ)
 	}
-	return c.readOnly(func(b *ir.Builder, v *ir.Value) *ir.Value {
-		part := func(i int64) *ir.Value { return reshape(b, slice(b, v, n-1, i, i+1, 1), v.Type.Dims[:n-1]) }
-		return complexOfParts(b, part(0), part(1))
-	})
+	return view{
+		read:  asComplex,
+		write: func(b *ir.Builder, _ func() *ir.Value, v *ir.Value) *ir.Value { return asReal(b, v) },
+	}
 }
 
 // viewAsReal shows real and imaginary part in a new last dimension.
@@ -111,10 +126,23 @@ func viewAsReal(c *call, x *ref) view {
 	if !x.typ.DType.IsComplex() {
 		c.failf("self is %s, wanted complex numbers", x.typ)
 	}
-	return c.readOnly(func(b *ir.Builder, v *ir.Value) *ir.Value {
-		dims := append(slices.Clone(v.Type.Dims), 1)
-		return concat(b, len(dims)-1, reshape(b, realPart(b, v), dims), reshape(b, imagPart(b, v), dims))
-	})
+	return view{
+		read:  asReal,
+		write: func(b *ir.Builder, _ func() *ir.Value, v *ir.Value) *ir.Value { return asComplex(b, v) },
+	}
+}
+
+// realView sees the real part; of a real tensor that is all of it.
+func realView(_ *call, x *ref) view {
+	if !x.typ.DType.IsComplex() {
+		return identityView()
+	}
+	return view{
+		read: realPart,
+		write: func(b *ir.Builder, old func() *ir.Value, v *ir.Value) *ir.Value {
+			return complexOfParts(b, v, imagPart(b, old()))
+		},
+	}
 }
 
 // imaginary sees the imaginary part of a complex tensor; of a real one there is none.
@@ -122,7 +150,12 @@ func imaginary(c *call, x *ref) view {
 	if !x.typ.DType.IsComplex() {
 		c.failf("self is %s, wanted complex numbers", x.typ)
 	}
-	return c.readOnly(imagPart)
+	return view{
+		read: imagPart,
+		write: func(b *ir.Builder, old func() *ir.Value, v *ir.Value) *ir.Value {
+			return complexOfParts(b, realPart(b, old()), v)
+		},
+	}
 }
 
 // absolute of complex numbers is real.

@@ -56,8 +56,8 @@ func reasonFor(name string) string {
 			}
 		}
 	}
-	if changesMetadata[base] {
-		return "changes the tensor object, which exports do not do"
+	if changesMemory[base] {
+		return "gives the tensor object other memory, which exports do not do"
 	}
 	return "there is no rule"
 }
@@ -80,7 +80,7 @@ var reasonPatterns = map[string]string{
 		"_batch_norm* _native_batch_norm* native_batch_norm _embedding_bag*",
 	"questions about a tensor, which exports answer": "is_* isreal _is_* result_type can_cast promote_types get_device sym_* numel storage_offset element_size output_nr _version retain_grad retains_grad size " +
 		"_debug_has_internal_overlap _has_same_storage_numel data _make_dep_token get_autocast_dtype _functional_assert* _functional_sym* _propagate_xla_data equal allclose dim grad",
-	"changes the tensor object, which exports do not do": "resize* set _resize* _reshape_alias* set_data shallow_copy_data from_file _lazy_clone",
+	"gives the tensor object other memory, which exports do not do": "resize* set _resize* _reshape_alias* set_data shallow_copy_data from_file _lazy_clone",
 	scripted:            "as_tensor tensor _list_to_tensor _tensor_to_list _ncf* _pack_sequence _pad_packed_sequence _pack_padded_sequence pad_sequence __interpolate __upsample* _no_grad*",
 	"special functions": "special_* lgamma digamma polygamma mvlgamma erfinv igamma* i0 nextafter frexp",
 }

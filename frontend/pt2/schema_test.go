@@ -59,14 +59,15 @@ func TestRulesHaveSchemas(t *testing.T) {
 
 func TestFunctional(t *testing.T) {
 	for in, want := range map[string]string{"add_.Tensor": "add.Tensor", "relu_": "relu", "__ior__.Scalar": "__or__.Scalar", "add.Tensor": "",
-		"__or__.Tensor": "", "squeeze_.dim": "", "index_put_": "index_put"} {
+		"__or__.Tensor": "", "resize_": "", "squeeze_.dim": "squeeze.dim", "index_put_": "index_put"} {
 		got, ok := functional(in)
 		require.Equal(t, want != "", ok, in)
 		require.Equal(t, want, got, in)
 	}
 	require.True(t, Supported("torch.ops.aten.add_.Tensor"))
 	require.True(t, Supported("torch.ops.aten.linear.default"))
-	require.False(t, Supported("torch.ops.aten.t_.default"))
+	require.True(t, Supported("torch.ops.aten.t_.default"))
+	require.False(t, Supported("torch.ops.aten.resize_.default"))
 	require.False(t, Supported("torch.ops.mylib.linear.default"))
 	require.True(t, Supported("torch.ops.higher_order.cond"))
 	require.False(t, Supported("torch.ops.higher_order.flex_attention"))

@@ -1,6 +1,7 @@
 package pt2
 
 import (
+	"cmp"
 	"slices"
 
 	"tpuc/ir"
@@ -35,12 +36,16 @@ var sliceRules = map[string]rule{
 		x := c.ref("A")
 		return []*ref{x.through(c.b, diagonal(c, x))}
 	},
-	"as_strided":     seen(asStrided),
+	"as_strided": func(c *call) []*ref {
+		all, v := asStrided(c, c.ref("self"))
+		return []*ref{all.through(c.b, v)}
+	},
 	"slice_scatter":  value(sliceScatter),
 	"select_scatter": value(selectScatter),
 	"as_strided_scatter": value(func(c *call) *ir.Value {
 		x := c.ref("self")
-		return c.replace(x.read(c.b), asStrided(c, &ref{typ: x.typ, strides: x.strides}))
+		_, v := asStrided(c, &ref{typ: x.typ, strides: x.strides})
+		return c.replace(x.read(c.b), v)
 	}),
 	"tensor_split.tensor_indices_or_sections": tensorSplit,
 	"diagonal_scatter": value(func(c *call) *ir.Value {
@@ -251,14 +256,6 @@ func (c *call) sections(k int64) []int64 {
 // maxViewed bounds the elements of a view whose places are written out.
 const maxViewed = 1 << 24
 
-// readOnly is a view that nothing can be written through yet.
-func (c *call) readOnly(read func(b *ir.Builder, x *ir.Value) *ir.Value) view {
-	target := c.node.Target
-	return view{read: read, write: func(*ir.Builder, func() *ir.Value, *ir.Value) *ir.Value {
-		panic(&ruleError{unsupported: true, msg: "it writes through the result of " + target})
-	}}
-}
-
 // strided sees the elements of a contiguous base at offset + the sum of index times stride, in size; read may be a shorter way to them. A write
 // goes to their places, each of which must occur once.
 func (c *call) strided(base tensor.Type, size, stride []int64, offset int64, read func(b *ir.Builder, x *ir.Value) *ir.Value) view {
@@ -382,18 +379,49 @@ func (c *call) diagonalOf(x *ref, d1, d2 int, off int64) view {
 	})
 }
 
-// asStrided shows places of self's storage, which is supported where self is all of it and lies in order.
-func asStrided(c *call, x *ref) view {
+// asStrided finds the memory that x shows a part of, in its order, and gives a view of places in it. That is supported where a permutation of dimensions
+// puts all of the memory in order. Without an offset it is x's own, which is known where x is all of the memory.
+func asStrided(c *call, x *ref) (all *ref, v view) {
 	size, stride := c.ints("size"), c.ints("stride")
-	if x.parent == nil && c.intOr("storage_offset", 0) == 0 && isContiguous(x.typ.Dims, x.strides) && isContiguous(size, stride) &&
-		tensor.Make(x.typ.DType, size...).Elements() == x.typ.Elements() {
-		return reshapeView(x.typ.Dims, size)
+	for all = x; all.parent != nil && all.parent.typ.DType == x.typ.DType; {
+		all = all.parent
 	}
-	if x.parent == nil && isContiguous(x.typ.Dims, x.strides) && len(size) == len(stride) {
-		return c.strided(x.typ, size, stride, c.intOr("storage_offset", 0), nil)
+	if len(size) != len(stride) {
+		c.failf("%d sizes with %d strides, wanted as many", len(size), len(stride))
 	}
-	c.unsupported("sizes %v with strides %v of a tensor with strides %v", size, stride, x.strides)
-	return view{}
+	perm := memoryOrder(all.typ.Dims, all.strides)
+	if all.parent != nil || perm == nil || all != x && !c.has("storage_offset") {
+		c.unsupported("sizes %v with strides %v of a tensor with strides %v", size, stride, x.strides)
+	}
+	if !slices.IsSorted(perm) {
+		all = all.through(c.b, permuteView(perm))
+	}
+	offset := c.intOr("storage_offset", 0)
+	if t := tensor.Make(x.typ.DType, size...); t.Check() == nil && offset == 0 && isContiguous(size, stride) && t.Elements() == all.typ.Elements() {
+		return all, reshapeView(all.typ.Dims, size)
+	}
+	return all, c.strided(all.typ, size, stride, offset, nil)
+}
+
+// memoryOrder is the permutation of dimensions that puts elements in the order of their memory; nil if they do not fill it. Unknown strides count as
+// row-major.
+func memoryOrder(dims, strides []int64) []int64 {
+	perm := iotaInts(len(dims))
+	if isContiguous(dims, strides) {
+		return perm
+	}
+	slices.SortStableFunc(perm, func(a, b int64) int { return cmp.Compare(strides[b], strides[a]) })
+	sorted := func(v []int64) []int64 {
+		out := make([]int64, len(v))
+		for i, p := range perm {
+			out[i] = v[p]
+		}
+		return out
+	}
+	if !isContiguous(sorted(dims), sorted(strides)) {
+		return nil
+	}
+	return perm
 }
 
 // replace gives self with the elements seen through a view replaced by src.

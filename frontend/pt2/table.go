@@ -19,7 +19,7 @@ var rules = sync.OnceValue(func() map[string]rule {
 		specialRules, gammaRules, errorRules, besselRules, besselJRules, polynomialRules,
 		fourierRules, shortTimeRules,
 		poolRules, unpoolRules, adaptiveRules, sampleRules, visionRules,
-		indexRules, indexReduceRules, searchRules,
+		indexRules, indexReduceRules, searchRules, histogramRules, nonzeroRules,
 		symRules, checkRules,
 	} {
 		maps.Copy(all, family)
@@ -48,6 +48,9 @@ func (c *call) findRule() rule {
 	}
 	if pure, ok := functional(name); ok && c.schema != nil && c.schema.mutates {
 		if r, ok := rules()[pure]; ok {
+			if base, _, _ := strings.Cut(name, "."); changesView[base] {
+				return r
+			}
 			return inPlace(r)
 		}
 	}
@@ -77,16 +80,18 @@ func functional(name string) (string, bool) {
 	switch {
 	case strings.HasPrefix(base, "__i"):
 		return "__" + base[3:] + overload, true
-	case strings.HasSuffix(base, "_") && !strings.HasPrefix(base, "__") && !changesMetadata[base]:
+	case strings.HasSuffix(base, "_") && !strings.HasPrefix(base, "__") && !changesMemory[base]:
 		return strings.TrimSuffix(base, "_") + overload, true
 	}
 	return "", false
 }
 
-// changesMetadata lists the in-place operators that change the tensor object and not its elements.
-var changesMetadata = map[string]bool{
-	"as_strided_": true, "resize_": true, "resize_as_": true, "set_": true, "squeeze_": true, "swapaxes_": true, "swapdims_": true,
-	"t_": true, "transpose_": true, "unsqueeze_": true, "detach_": true,
+// changesMemory lists the in-place operators that give the tensor object other memory.
+var changesMemory = map[string]bool{"resize_": true, "resize_as_": true, "set_": true}
+
+// changesView lists the in-place operators that change how the tensor object sees its memory. What an export uses afterwards is their result.
+var changesView = map[string]bool{
+	"as_strided_": true, "squeeze_": true, "swapaxes_": true, "swapdims_": true, "t_": true, "transpose_": true, "unsqueeze_": true,
 }
 
 // inPlace writes the result of a functional rule to self, in self's dtype.
