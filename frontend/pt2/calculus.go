@@ -17,6 +17,8 @@ var calculusRules = map[string]rule{
 	"cumulative_trapezoid.x":  value(func(c *call) *ir.Value { return c.trapezoids(true) }),
 	"cumulative_trapezoid.dx": value(func(c *call) *ir.Value { return c.trapezoids(true) }),
 	"gradient.scalarint":      values(gradient),
+	"gradient.tensorarray":    values(gradient),
+	"gradient.tensorarrayint": values(gradient),
 	"gradient.array":          values(gradient),
 	"gradient.scalararray":    values(gradient),
 	"gradient.scalarrayint":   values(gradient),
@@ -88,8 +90,13 @@ func gradient(c *call) []*ir.Value {
 		axes = c.axesOrNone("dim", x.Type.Rank())
 	}
 	steps := slices.Repeat([]scalar{intScalar(1)}, len(axes))
+	var places []*ir.Value // coordinates along each dimension, instead of steps
 	if c.has("spacing") {
 		switch a := c.arg("spacing"); {
+		case a.Tensors != nil && len(*a.Tensors) > 0:
+			if places = c.vals("spacing"); len(places) != len(axes) {
+				c.failf("%d spacings for %d dimensions", len(places), len(axes))
+			}
 		case a.Floats != nil || a.Ints != nil:
 			list := c.floats("spacing")
 			if len(list) != len(axes) {
@@ -113,6 +120,10 @@ func gradient(c *call) []*ir.Value {
 		if n <= order {
 			c.failf("dimension %d has %d elements, wanted more than edge_order %d", axis, n, order)
 		}
+		if places != nil {
+			out = append(out, c.unevenSlope(x, places[i], axis, order == 2))
+			continue
+		}
 		at := func(from, to int64) operand { return tensorOperand(slice(c.b, x, axis, from, to, 1)) }
 		// slope is (later - earlier) / spacing, divided by 2 where two steps lie between.
 		slope := func(later, earlier operand) *ir.Value {
@@ -133,6 +144,61 @@ func gradient(c *call) []*ir.Value {
 		out = append(out, concat(c.b, axis, append(parts, last)...))
 	}
 	return out
+}
+
+// unevenSlope is the slope of x along axis at coordinates [n]: of the parabola through each element and its neighbours, at the ends of the
+// line through two, or of the parabola through three.
+func (c *call) unevenSlope(x, at *ir.Value, axis int, parabolic bool) *ir.Value {
+	n := x.Type.Dims[axis]
+	if at.Type.Rank() != 1 || at.Type.Dims[0] != n {
+		c.failf("spacing is %s for dimension %d of %s", at.Type, axis, x.Type)
+	}
+	d := floatResult(resultType(tensorOperand(x), tensorOperand(at)))
+	x, at = c.cast(x, d), c.cast(at, d)
+	f := fb{c.b, c}
+	div := func(a, b *ir.Value) *ir.Value { return op.Div.Make(c.b, a, b) }
+	step := f.sub(slice(c.b, at, 0, 1, n, 1), slice(c.b, at, 0, 0, n-1, 1))
+	gap := func(from, to int64) *ir.Value { return slice(c.b, step, 0, from, to, 1) }
+	// weighted sums slices of x that start at the places, times weights along axis.
+	weighted := func(from []int64, weights ...*ir.Value) *ir.Value {
+		var sum *ir.Value
+		for i, w := range weights {
+			k := w.Type.Dims[0]
+			v := slice(c.b, x, axis, from[i], from[i]+k, 1)
+			if v = f.mul(v, along(c.b, w, v.Type.Dims, axis)); sum == nil {
+				sum = v
+			} else {
+				sum = f.add(sum, v)
+			}
+		}
+		return sum
+	}
+	// inner are the weights of three neighbours for the slope at the middle one, with steps p and q between them.
+	inner := func(p, q *ir.Value) []*ir.Value {
+		s := f.add(p, q)
+		return []*ir.Value{f.neg(div(q, f.mul(p, s))), div(f.sub(q, p), f.mul(p, q)), div(p, f.mul(q, s))}
+	}
+	// outer are those for the slope at the first one.
+	outer := func(p, q *ir.Value) []*ir.Value {
+		s := f.add(p, q)
+		return []*ir.Value{f.neg(div(f.add(p, s), f.mul(p, s))), div(s, f.mul(p, q)), f.neg(div(p, f.mul(q, s)))}
+	}
+	var first, last *ir.Value
+	if parabolic {
+		first = weighted([]int64{0, 1, 2}, outer(gap(0, 1), gap(1, 2))...)
+		w := outer(gap(n-2, n-1), gap(n-3, n-2)) // from the end
+		last = f.neg(weighted([]int64{n - 1, n - 2, n - 3}, w...))
+	} else {
+		one := func(g *ir.Value) *ir.Value { return div(f.c(g, 1), g) }
+		lo, hi := one(gap(0, 1)), one(gap(n-2, n-1))
+		first = weighted([]int64{0, 1}, f.neg(lo), lo)
+		last = weighted([]int64{n - 2, n - 1}, f.neg(hi), hi)
+	}
+	parts := []*ir.Value{first}
+	if n > 2 {
+		parts = append(parts, weighted([]int64{0, 1, 2}, inner(gap(0, n-2), gap(1, n-1))...))
+	}
+	return concat(c.b, axis, append(parts, last)...)
 }
 
 // powers is 1, x, x^2, ... below count in a new last dimension; integers and bools as i64.

@@ -1,6 +1,7 @@
 package pt2
 
 import (
+	"math"
 	"slices"
 
 	"tpuc/ir"
@@ -39,6 +40,8 @@ var linalgRules = map[string]rule{
 		return c.choleskySolve(c.val("input2"), c.val("self"))
 	}),
 	"cholesky_inverse":    value(func(c *call) *ir.Value { return c.choleskySolve(c.val("self"), nil) }),
+	"linalg_matrix_exp":   value(matrixExp),
+	"matrix_exp":          value(matrixExp),
 	"linalg_matrix_power": value(matrixPower),
 	"matrix_power":        value(matrixPower),
 	"linalg_tensorinv":    value(tensorInverse),
@@ -347,6 +350,38 @@ func matrixPower(c *call) *ir.Value {
 		y = c.identity(flat)
 	}
 	return reshape(c.b, y, x.Type.Dims)
+}
+
+// expTerms is the degree of the Taylor polynomial of matrixExp: the next term at norm 1 is below the precision of f64.
+const expTerms = 18
+
+// matrixExp is the exponential of matrices by scaling and squaring: of A / 2^s, whose norm is at most 1, by its Taylor polynomial, squared s
+// times, where s is that of each matrix.
+func matrixExp(c *call) *ir.Value {
+	x := c.val("self")
+	a := c.square(c.cast(x, wide(x.Type.DType)))
+	if a.Type.Elements() == 0 {
+		return x
+	}
+	f := fb{c.b, c}
+	norm := reduce(c.b, op.Max, reduce(c.b, op.Sum, c.magnitude(a), []int64{1}, true), []int64{2}, true)
+	log := op.Div.Make(c.b, op.Log.Make(c.b, f.max(norm, 1)), f.c(norm, math.Ln2))
+	count := f.min(op.Ceil.Make(c.b, log), 1024) // [batch, 1, 1]
+	spread := func(v *ir.Value) *ir.Value { return c.cast(op.BroadcastTo(c.b, v, a.Type.Dims), a.Type.DType) }
+	small := f.mul(a, spread(op.Pow.Make(c.b, f.c(count, 0.5), count)))
+	eye := c.identity(a)
+	sum := c.loop(expTerms, nil, []*ir.Value{eye, small, eye}, func(i *ir.Value, s []*ir.Value) []*ir.Value { // I + A/18 and so on, inside out
+		g := fb{c.b, c}
+		k := c.cast(op.Sub.Make(c.b, intConst(c.b, tensor.I32, expTerms), i), a.Type.DType)
+		y := op.Div.Make(c.b, c.matmul(s[1], s[0]), op.BroadcastTo(c.b, k, a.Type.Dims))
+		return []*ir.Value{g.add(y, s[2]), s[1], s[2]}
+	})[0]
+	most := c.cast(reduce(c.b, op.Max, count, []int64{0, 1, 2}, false), tensor.I32)
+	y := c.loop(0, most, []*ir.Value{sum, count}, func(i *ir.Value, s []*ir.Value) []*ir.Value {
+		left := compare(c.b, op.LT, op.BroadcastTo(c.b, c.cast(i, s[1].Type.DType), s[1].Type.Dims), s[1])
+		return []*ir.Value{op.Select.Make(c.b, op.BroadcastTo(c.b, left, s[0].Type.Dims), c.matmul(s[0], s[0]), s[0]), s[1]}
+	})
+	return c.cast(reshape(c.b, y[0], x.Type.Dims), x.Type.DType)
 }
 
 // tensorInverse is the inverse of the matrix of the first ind dimensions by the others.

@@ -192,10 +192,8 @@ func einsum(c *call) *ir.Value {
 			labels[i] = append(labels[i], 'Α'+rune(k))
 		}
 		labels[i] = append(labels[i], []rune(after)...)
+		xs[i], labels[i] = c.labelDiagonals(xs[i], labels[i])
 		for d, l := range labels[i] {
-			if slices.Index(labels[i], l) != d {
-				c.unsupported("the diagonal of term %q in equation %q", p, eq)
-			}
 			if n := xs[i].Type.Dims[d]; size[l] <= 1 {
 				size[l] = n
 			} else if n != 1 && n != size[l] {
@@ -244,6 +242,25 @@ func einsum(c *call) *ir.Value {
 		d = acc.Type.DType
 	}
 	return c.cast(transpose(c.b, acc, perm), d)
+}
+
+// labelDiagonals is x with the elements alone where dimensions of one label have one index, each label once.
+func (c *call) labelDiagonals(x *ir.Value, labels []rune) (*ir.Value, []rune) {
+	labels = slices.Clone(labels)
+	for d := len(labels) - 1; d > 0; d-- {
+		first := slices.Index(labels, labels[d])
+		if first == d {
+			continue
+		}
+		dims := x.Type.Dims
+		if dims[first] != dims[d] {
+			c.failf("label %q is of dimensions %d and %d of %s, wanted one extent", labels[d], first, d, x.Type)
+		}
+		same := compare(c.b, op.EQ, counting(c.b, tensor.I32, dims, first), counting(c.b, tensor.I32, dims, d))
+		x = reduce(c.b, op.Sum, op.Select.Make(c.b, same, x, likeF(c.b, x, 0)), []int64{int64(d)}, false)
+		labels = slices.Delete(labels, d, d+1)
+	}
+	return x, labels
 }
 
 // einsumState contracts labelled tensors.

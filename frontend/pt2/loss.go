@@ -18,8 +18,8 @@ var lossRules = map[string]rule{
 	"binary_cross_entropy":             value(func(c *call) *ir.Value { return c.weighted(binaryCrossEntropy) }),
 	"binary_cross_entropy_with_logits": value(func(c *call) *ir.Value { return c.weighted(binaryCrossEntropyLogits) }),
 	"kl_div":                           value(klDiv),
-	"nll_loss":                         value(func(c *call) *ir.Value { return c.negativeLogLikelihood(c.val("self")) }),
-	"nll_loss_nd":                      value(func(c *call) *ir.Value { return c.negativeLogLikelihood(c.val("self")) }),
+	"nll_loss":                         value(func(c *call) *ir.Value { return c.negativeLogLikelihood(c.val("self"), 0) }),
+	"nll_loss_nd":                      value(func(c *call) *ir.Value { return c.negativeLogLikelihood(c.val("self"), 0) }),
 	"cross_entropy_loss":               value(crossEntropy),
 }
 
@@ -113,16 +113,18 @@ func crossEntropy(c *call) *ir.Value {
 	if axis < 0 {
 		c.failf("self is %s, wanted rank 1 or more", x.Type)
 	}
-	if c.float("label_smoothing") != 0 {
-		c.unsupported("label_smoothing=%v", c.float("label_smoothing"))
-	}
+	smoothing := c.float("label_smoothing")
 	logp := op.LogSoftmax.Make(c.b, op.LogSoftmaxAttr{Axis: axis}, c.cast(x, wide(d)))
 	t := c.val("target")
 	if t.Type.DType.IsInt() {
-		return c.cast(c.negativeLogLikelihood(logp), d)
+		return c.cast(c.negativeLogLikelihood(logp, smoothing), d)
 	}
 	f := fb{c.b, c}
-	l := f.mul(logp, c.cast(t, logp.Type.DType))
+	p := c.cast(t, logp.Type.DType)
+	if smoothing != 0 { // the rest goes to all classes alike
+		p = f.add(f.scale(p, 1-smoothing), f.c(p, smoothing/float64(x.Type.Dims[axis])))
+	}
+	l := f.mul(logp, p)
 	if w := c.opt("weight"); w != nil {
 		l = f.mul(l, along(c.b, c.cast(w, l.Type.DType), l.Type.Dims, int(axis)))
 	}
@@ -135,8 +137,8 @@ func crossEntropy(c *call) *ir.Value {
 }
 
 // negativeLogLikelihood picks the target class from logp [N, C, ...] or [C]; ignore_index counts for nothing, and the mean is over the
-// weights of the classes picked.
-func (c *call) negativeLogLikelihood(logp *ir.Value) *ir.Value {
+// weights of the classes picked. The part smoothing of the target is shared by all classes.
+func (c *call) negativeLogLikelihood(logp *ir.Value, smoothing float64) *ir.Value {
 	d := logp.Type.DType
 	x, t := c.cast(logp, wide(d)), c.val("target")
 	axis := min(1, x.Type.Rank()-1)
@@ -161,6 +163,15 @@ func (c *call) negativeLogLikelihood(logp *ir.Value) *ir.Value {
 	}
 	w = op.Select.Make(c.b, ignored, f.c(w, 0), w)
 	l := f.mul(f.neg(picked), w)
+	if smoothing != 0 {
+		each := x
+		if given := c.opt("weight"); given != nil {
+			each = f.mul(x, along(c.b, c.cast(given, x.Type.DType), x.Type.Dims, axis))
+		}
+		all := f.neg(reduce(c.b, op.Sum, each, []int64{int64(axis)}, false))
+		all = op.Select.Make(c.b, ignored, f.c(all, 0), all)
+		l = f.add(f.scale(l, 1-smoothing), f.scale(all, smoothing/float64(classes)))
+	}
 	if c.int("reduction") == 1 {
 		all := iotaInts(l.Type.Rank())
 		return c.cast(op.Div.Make(c.b, reduce(c.b, op.Sum, l, all, false), reduce(c.b, op.Sum, w, all, false)), d)

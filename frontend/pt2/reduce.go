@@ -52,7 +52,6 @@ var reduceRules = map[string]rule{
 	"std_mean.dim":              values((*call).deviation),
 	"std_mean.correction":       values((*call).deviation),
 	"logsumexp":                 value(logsumexp),
-	"histc":                     value(histc),
 	"trace":                     value(trace),
 }
 
@@ -278,36 +277,6 @@ func (c *call) summedType2(d tensor.DType) tensor.DType {
 		return tensor.I64
 	}
 	return d
-}
-
-// histc counts elements in bins of equal width between min and max; elements outside are left out. Equal bounds mean the range of
-// the data.
-func histc(c *call) *ir.Value {
-	x, bins := c.val("self"), c.int("bins")
-	d := x.Type.DType
-	n := x.Type.Elements()
-	if bins < 1 || bins > (1<<40)/max(n, 1) {
-		c.failf("%d bins for %s", bins, x.Type)
-	}
-	if n == 0 {
-		return splat(c.b, d, intScalar(0), []int64{bins})
-	}
-	flat := c.cast(reshape(c.b, x, []int64{n}), wide(floatResult(d)))
-	f := fb{c.b, c}
-	lo, hi := f.c(flat, c.float("min")), f.c(flat, c.float("max"))
-	if c.float("min") == c.float("max") {
-		lo = op.BroadcastTo(c.b, reduce(c.b, op.Min, flat, []int64{0}, true), flat.Type.Dims)
-		hi = op.BroadcastTo(c.b, reduce(c.b, op.Max, flat, []int64{0}, true), flat.Type.Dims)
-		same := compare(c.b, op.EQ, lo, hi)
-		lo, hi = op.Select.Make(c.b, same, f.sub(lo, f.c(lo, 1)), lo), op.Select.Make(c.b, same, f.add(hi, f.c(hi, 1)), hi)
-	}
-	at := op.Floor.Make(c.b, f.scale(op.Div.Make(c.b, f.sub(flat, lo), f.sub(hi, lo)), float64(bins)))
-	at = f.min(at, float64(bins-1)) // the last bin holds max itself
-	in := op.And.Make(c.b, compare(c.b, op.GE, flat, lo), compare(c.b, op.LE, flat, hi))
-	grid := []int64{bins, n}
-	bin := c.cast(counting(c.b, tensor.I32, grid, 0), at.Type.DType)
-	hit := op.And.Make(c.b, compare(c.b, op.EQ, bin, along(c.b, at, grid, 1)), along(c.b, in, grid, 1))
-	return c.cast(reduce(c.b, op.Sum, c.cast(hit, tensor.I32), []int64{1}, false), d)
 }
 
 // nanSum sums what is not NaN, or takes its mean.
