@@ -248,7 +248,8 @@ func (s *Store) quarantine(path, name string, seen fs.FileInfo) string {
 }
 
 // Put keeps an entry: it is written beside its place, synced and renamed, so that readers see all of it or nothing. An entry that is there
-// already is replaced. Where the entry cannot be kept the error is a *PutError. The context is for what follows: the remote, and MaxSize.
+// already is replaced. Where the entry cannot be kept the error is a *PutError, and the first time a warning. The context is for what follows:
+// the remote, and MaxSize.
 func (s *Store) Put(ctx context.Context, k Key, sections []Section) error {
 	if _, err := describe(k, sections); err != nil {
 		return err
@@ -257,7 +258,9 @@ func (s *Store) Put(ctx context.Context, k Key, sections []Section) error {
 		return &PutError{s.dir, ErrReadOnly}
 	}
 	if err := s.write(k, sections); err != nil {
-		return &PutError{s.dir, err}
+		err := &PutError{s.dir, err}
+		s.warn("put", "%v", err)
+		return err
 	}
 	s.send(ctx, k)
 	s.cap(ctx, k)

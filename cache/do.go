@@ -9,11 +9,11 @@ import (
 type Outcome struct {
 	Hit    bool  // it was there, or another process built it while this one waited; otherwise it was built here
 	Waited bool  // for another process that built it, or gave up
-	Kept   error // why what was built here is not in the store (a *PutError, a warning already); nil if it is
+	Kept   error // why what was built here is not in the store (a *PutError); nil if it is
 }
 
 // Do returns the key's entry, and builds it where it is not there: one process at a time for each key, while others wait, say for whom, and look
-// again. An error of build is returned as it is and nothing is kept. An entry that cannot be kept is a warning, and returned all the same.
+// again. An error of build is returned as it is and nothing is kept. An entry that cannot be kept is returned all the same.
 // build may call Do for other keys, whose builds must not call Do for this one.
 func (s *Store) Do(ctx context.Context, k Key, build func(context.Context) ([]Section, error)) (*Entry, Outcome, error) {
 	var o Outcome
@@ -48,7 +48,6 @@ func (s *Store) Do(ctx context.Context, k Key, build func(context.Context) ([]Se
 			return nil, o, err
 		}
 		o.Kept = err
-		s.warn("put", "%v", err)
 	}
 	return memory(k, sections), o, nil
 }
