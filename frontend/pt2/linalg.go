@@ -359,7 +359,7 @@ const expTerms = 18
 // times, where s is that of each matrix.
 func matrixExp(c *call) *ir.Value {
 	x := c.val("self")
-	a := c.square(c.cast(x, wide(x.Type.DType)))
+	a := c.square(x) // of narrower floats torch gives NaN
 	if a.Type.Elements() == 0 {
 		return x
 	}
@@ -381,7 +381,7 @@ func matrixExp(c *call) *ir.Value {
 		left := compare(c.b, op.LT, op.BroadcastTo(c.b, c.cast(i, s[1].Type.DType), s[1].Type.Dims), s[1])
 		return []*ir.Value{op.Select.Make(c.b, op.BroadcastTo(c.b, left, s[0].Type.Dims), c.matmul(s[0], s[0]), s[0]), s[1]}
 	})
-	return c.cast(reshape(c.b, y[0], x.Type.Dims), x.Type.DType)
+	return reshape(c.b, y[0], x.Type.Dims)
 }
 
 // tensorInverse is the inverse of the matrix of the first ind dimensions by the others.
