@@ -80,6 +80,8 @@ type Model struct {
 	sessions map[*Session]bool
 	jobs     map[string]*job // further programs by their sizes
 	padsTold map[string]bool // sizes that a larger program serves
+
+	closeWait time.Duration // shorter in tests
 }
 
 // Open loads the artifact at path. Errors are of the artifact, the plugin (see plugin.Locate), the weights (a diag.List of all that are
@@ -99,7 +101,7 @@ func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{art: art, opts: opts, sessions: make(map[*Session]bool), fixed: make(map[fixedKey]*pjrt.Buffer), told: make(map[string]bool),
-		jobs: make(map[string]*job), padsTold: make(map[string]bool)}
+		jobs: make(map[string]*job), padsTold: make(map[string]bool), closeWait: closeWait}
 	m.programs.Store(&[]*program{})
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if err := m.open(ctx); err != nil {
@@ -221,9 +223,9 @@ func (m *Model) Close() error {
 	go func() { m.inUse.Wait(); m.copies.Wait(); close(released) }()
 	select {
 	case <-released:
-	case <-time.After(closeWait):
+	case <-time.After(m.closeWait):
 		// Unmapping now could crash the process; address space is the cheaper loss.
-		return fmt.Errorf("%s: %w after %v: they stay mapped", m.art.Path(), ErrInUse, closeWait)
+		return fmt.Errorf("%s: %w after %v: they stay mapped", m.art.Path(), ErrInUse, m.closeWait)
 	}
 	var errs []error
 	if m.own {
