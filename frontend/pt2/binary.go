@@ -344,12 +344,16 @@ func lerp(c *call) *ir.Value {
 	work := wide(d)
 	dims := c.broadcastDims(x, y, w)
 	a, e, t := c.materialize(x, work, dims), c.materialize(y, work, dims), c.materialize(w, work, dims)
-	f := fb{c.b, c}
+	return c.cast(fb{c.b, c}.lerp(a, e, t), d)
+}
+
+// lerp is a + t (e - a), or e - (e - a) (1 - t) where t is 1/2 or more.
+func (f fb) lerp(a, e, t *ir.Value) *ir.Value {
 	diff := f.sub(e, a)
 	low := f.add(a, f.mul(t, diff))
 	high := f.sub(e, f.mul(diff, f.sub(f.c(t, 1), t)))
-	near := compare(c.b, op.LT, c.magnitude(t), likeF(c.b, realPart(c.b, t), 0.5))
-	return c.cast(op.Select.Make(c.b, near, low, high), d)
+	near := compare(f.b, op.LT, f.call.magnitude(t), likeF(f.b, realPart(f.b, t), 0.5))
+	return op.Select.Make(f.b, near, low, high)
 }
 
 // addc is self + value * (tensor1 op tensor2).

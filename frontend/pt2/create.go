@@ -14,8 +14,6 @@ var createRules = map[string]rule{
 	"arange":            value(arange),
 	"arange.start":      value(arange),
 	"arange.start_step": value(arange),
-	"linspace":          value(linspace),
-	"logspace":          value(logspace),
 	"full": value(func(c *call) *ir.Value {
 		return c.filled(c.ints("size"), c.scalar("fill_value"), numberType(c.scalar("fill_value")))
 	}),
@@ -110,45 +108,6 @@ func (c *call) progression(d tensor.DType, n int64, start, step scalar) *ir.Valu
 		x = op.Add.Make(c.b, x, like(c.b, x, intScalar(int64(start.float()))))
 	}
 	return c.cast(x, d)
-}
-
-// linspace is steps values from start to end, both included, computed here in double precision.
-func linspace(c *call) *ir.Value {
-	d := c.dtype("dtype", tensor.F32)
-	v := c.spaced()
-	return op.Constant.Make(c.b, op.ConstantAttr{Value: tensor.FromFloats(tensor.Make(d, int64(len(v))), v)})
-}
-
-// logspace is base to the numbers of linspace.
-func logspace(c *call) *ir.Value {
-	d := c.dtype("dtype", tensor.F32)
-	if !d.IsFloat() {
-		c.unsupported("dtype %s", d)
-	}
-	v := c.spaced()
-	for i := range v {
-		v[i] = math.Pow(c.float("base"), v[i])
-	}
-	return op.Constant.Make(c.b, op.ConstantAttr{Value: tensor.FromFloats(tensor.Make(d, int64(len(v))), v)})
-}
-
-// spaced are numbers at equal distances from start to end, both included.
-func (c *call) spaced() []float64 {
-	start, end, n := c.float("start"), c.float("end"), c.int("steps")
-	if n < 0 || n > maxConstant {
-		c.unsupported("%d steps", n)
-	}
-	v := make([]float64, n)
-	step := 0.0
-	if n > 1 {
-		step = (end - start) / float64(n-1)
-	}
-	for i := range v { // from both ends, as torch does
-		if v[i] = start + float64(i)*step; int64(i) >= n/2 && n > 1 {
-			v[i] = end - float64(n-1-int64(i))*step
-		}
-	}
-	return v
 }
 
 // eye is 1 on the main diagonal of n rows and m columns.

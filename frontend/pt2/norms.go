@@ -30,9 +30,17 @@ var normRules = map[string]rule{
 	"linalg_matrix_norm":         value(func(c *call) *ir.Value { x := c.val("self"); return c.matrixNorm(x, c.axes("dim", x.Type.Rank())) }),
 	"linalg_matrix_norm.str_ord": value(func(c *call) *ir.Value { x := c.val("self"); return c.matrixNorm(x, c.axes("dim", x.Type.Rank())) }),
 	"pairwise_distance":          value(pairwiseDistance),
-	"linalg_vecdot":              value(vecdot),
-	"linalg_cross":               value(func(c *call) *ir.Value { return c.cross(c.int("dim")) }),
-	"cross":                      value(cross),
+	"pdist":                      value(pdist),
+	"_pdist_forward":             value(pdist),
+	"dist": value(func(c *call) *ir.Value {
+		diff := c.arith(op.Sub, tensorOperand(c.val("self")), tensorOperand(c.val("other")))
+		return c.vectorNorm(diff, c.float("p"), iotaInts(diff.Type.Rank()), false)
+	}),
+	"renorm":           value(renorm),
+	"embedding_renorm": value(embeddingRenorm),
+	"linalg_vecdot":    value(vecdot),
+	"linalg_cross":     value(func(c *call) *ir.Value { return c.cross(c.int("dim")) }),
+	"cross":            value(cross),
 	"linalg_vander": value(func(c *call) *ir.Value {
 		x := c.val("x")
 		if x.Type.Rank() == 0 {
@@ -221,4 +229,66 @@ func (c *call) cross(dim int64) *ir.Value {
 		return concat(c.b, axis, slice(c.b, v, axis, k, 3, 1), slice(c.b, v, axis, 0, k, 1))
 	}
 	return op.Sub.Make(c.b, op.Mul.Make(c.b, from(a, 1), from(b, 2)), op.Mul.Make(c.b, from(a, 2), from(b, 1)))
+}
+
+// pdist is the p-norms of the differences of all pairs of rows i < j, in the order of i, then j.
+func pdist(c *call) *ir.Value {
+	x := c.val("self")
+	if x.Type.Rank() != 2 {
+		c.failf("self is %s, wanted rank 2", x.Type)
+	}
+	n := x.Type.Dims[0]
+	if n > 1<<10 {
+		c.unsupported("pairs of %d rows", n)
+	}
+	var first, second []int64
+	for i := range n {
+		for j := i + 1; j < n; j++ {
+			first, second = append(first, i), append(second, j)
+		}
+	}
+	rows := func(ids []int64) *ir.Value {
+		return op.Take.Make(c.b, op.TakeAttr{Axis: 0}, x, literal(c.b, tensor.I32, []int64{int64(len(ids))}, ids))
+	}
+	if len(first) == 0 {
+		return splat(c.b, x.Type.DType, intScalar(0), []int64{0})
+	}
+	return c.vectorNorm(op.Sub.Make(c.b, rows(first), rows(second)), c.float("p"), []int64{1}, false)
+}
+
+// shrunk is the factor that brings norms above limit down to it: limit / (norm + 1e-7), and 1 for others.
+func (c *call) shrunk(norm *ir.Value, limit float64) *ir.Value {
+	f := fb{c.b, c}
+	return f.where(op.GT, norm, limit, op.Div.Make(c.b, f.c(norm, limit), f.add(norm, f.c(norm, 1e-7))), f.c(norm, 1))
+}
+
+// renorm scales the slices along dim whose p-norm is above maxnorm down to it.
+func renorm(c *call) *ir.Value {
+	x := c.val("self")
+	axis := c.axis("dim", x.Type.Rank())
+	if x.Type.Rank() < 2 {
+		c.failf("self is %s, wanted rank 2 or more", x.Type)
+	}
+	axes := slices.DeleteFunc(iotaInts(x.Type.Rank()), func(a int64) bool { return a == int64(axis) })
+	w := c.cast(x, wide(x.Type.DType))
+	factor := c.shrunk(c.vectorNorm(w, c.float("p"), axes, false), c.float("maxnorm"))
+	return c.cast(op.Mul.Make(c.b, w, along(c.b, c.cast(factor, w.Type.DType), x.Type.Dims, axis)), x.Type.DType)
+}
+
+// embeddingRenorm scales the rows that indices name and whose norm is above max_norm down to it.
+func embeddingRenorm(c *call) *ir.Value {
+	x, ids := c.val("self"), c.val("indices")
+	if x.Type.Rank() != 2 || !x.Type.DType.IsFloat() {
+		c.failf("self is %s, wanted floats of rank 2", x.Type)
+	}
+	n := ids.Type.Elements()
+	if n == 0 {
+		return x
+	}
+	w := c.cast(x, wide(x.Type.DType))
+	factor := c.shrunk(c.vectorNorm(w, c.float("norm_type"), []int64{1}, false), c.float("max_norm"))
+	named := c.scatterRows(op.Set, likeF(c.b, factor, 0), ids, splat(c.b, factor.Type.DType, intScalar(1), []int64{n}))
+	scaled := op.Mul.Make(c.b, w, along(c.b, factor, x.Type.Dims, 0))
+	hit := compare(c.b, op.NE, named, likeF(c.b, named, 0))
+	return op.Select.Make(c.b, along(c.b, hit, x.Type.Dims, 0), c.cast(scaled, x.Type.DType), x)
 }

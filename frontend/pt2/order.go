@@ -2,7 +2,6 @@ package pt2
 
 import (
 	"math"
-	"slices"
 
 	"tpuc/ir"
 	"tpuc/ir/op"
@@ -177,12 +176,7 @@ func (c *call) medianDim(skip bool) []*ir.Value {
 	if x.Type.Dims[axis] == 0 {
 		c.failf("the median over no elements of %s", x.Type)
 	}
-	v := c.medianAlong(x, axis, skip)
-	if !c.bool("keepdim") {
-		dims := slices.Delete(slices.Clone(x.Type.Dims), axis, axis+1)
-		v[0], v[1] = reshape(c.b, v[0], dims), reshape(c.b, v[1], dims)
-	}
-	return v
+	return c.dropped(axis, c.medianAlong(x, axis, skip)...)
 }
 
 // medianAlong sorts, NaN last, and picks the lower of the middle elements: of those that are numbers where skip is set, otherwise the

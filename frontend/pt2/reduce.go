@@ -131,16 +131,11 @@ func (c *call) extremeOf(kind op.Reducer, x *ir.Value, axes []int64, keep bool) 
 func (c *call) extremeDim(kind op.Reducer) []*ir.Value {
 	x := c.val("self")
 	axis := c.axis("dim", x.Type.Rank())
-	keep := c.bool("keepdim")
 	if x.Type.Rank() == 0 {
 		return []*ir.Value{x, intConst(c.b, tensor.I64, 0)}
 	}
 	top, at := c.firstExtreme(kind, x, axis)
-	if !keep {
-		dims := slices.Delete(slices.Clone(x.Type.Dims), axis, axis+1)
-		top, at = reshape(c.b, top, dims), reshape(c.b, at, dims)
-	}
-	return []*ir.Value{top, at}
+	return c.dropped(axis, top, at)
 }
 
 // firstExtreme gives the extreme along axis, kept with extent 1, and the first index that holds it. NaN counts as the extreme.
@@ -174,10 +169,7 @@ func (c *call) argExtreme(kind op.Reducer) *ir.Value {
 	}
 	axis := c.axis("dim", x.Type.Rank())
 	_, at := c.firstExtreme(kind, x, axis)
-	if !keep {
-		at = reshape(c.b, at, slices.Delete(slices.Clone(x.Type.Dims), axis, axis+1))
-	}
-	return at
+	return c.dropped(axis, at)[0]
 }
 
 // aminmax gives the smallest and the largest element.

@@ -12,14 +12,14 @@ var rules = sync.OnceValue(func() map[string]rule {
 	for _, family := range []map[string]rule{
 		unaryRules, analyticRules, binaryRules, castRules, complexRules,
 		shapeRules, sliceRules, arrangeRules, padRules, createRules,
-		reduceRules, orderRules,
+		reduceRules, orderRules, quantileRules, spacedRules,
 		linearRules, linalgRules, householderRules, singularRules, normRules, calculusRules,
 		networkRules, batchNormRules, recurrentRules,
-		lossRules, criterionRules,
-		specialRules, gammaRules, errorRules, besselRules, besselJRules, polynomialRules,
+		lossRules, criterionRules, marginRules, gradientRules,
+		specialRules, gammaRules, errorRules, exponentRules, besselRules, besselJRules, polynomialRules,
 		fourierRules, shortTimeRules,
 		poolRules, unpoolRules, adaptiveRules, sampleRules, visionRules,
-		indexRules, indexReduceRules, searchRules, histogramRules, nonzeroRules,
+		indexRules, indexReduceRules, searchRules, histogramRules, nonzeroRules, bagRules,
 		symRules, checkRules,
 	} {
 		maps.Copy(all, family)
