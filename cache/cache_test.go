@@ -5,9 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -141,4 +144,42 @@ func TestDo(t *testing.T) {
 	cancel()
 	_, _, err = s.Do(canceled, k, unbuildable(t))
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Goroutines of one process take turns like processes: where a build fails the next one builds, and the rest hit.
+func TestDoTogether(t *testing.T) {
+	s, _ := openStore(t, t.TempDir(), Options{})
+	k, want := key("p"), sections("code")
+	failed := errors.New("no memory left")
+	var builds, failures, hits atomic.Int32
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			e, o, err := s.Do(t.Context(), k, func(context.Context) ([]Section, error) {
+				time.Sleep(20 * time.Millisecond)
+				if builds.Add(1) == 1 {
+					return nil, failed
+				}
+				return want, nil
+			})
+			if err != nil {
+				if err != failed {
+					t.Error(err)
+				}
+				failures.Add(1)
+				return
+			}
+			if o.Hit {
+				hits.Add(1)
+			}
+			if got := e.Sections(); !reflect.DeepEqual(got, want) {
+				t.Errorf("sections %v, wanted %v", got, want)
+			}
+			e.Close()
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 2, builds.Load())
+	require.EqualValues(t, 1, failures.Load())
+	require.EqualValues(t, 14, hits.Load())
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,7 +99,9 @@ func TestOneBuilds(t *testing.T) {
 			for hits := 0; ; {
 				e, err := s.Get(t.Context(), wanted)
 				if err == nil {
-					equalEntry(t, wanted, wantedSections, e)
+					if !reflect.DeepEqual(e.Sections(), wantedSections) {
+						t.Error("a read gave other sections than were put")
+					}
 					e.Close()
 					hits++
 				} else if !errors.Is(err, ErrMiss) {
