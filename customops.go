@@ -18,7 +18,11 @@ func LoadCustomOps(path string) (*pt2.CustomOps, error) {
 	if err != nil {
 		return nil, err
 	}
-	funcs, err := text.ParseLibrary(filepath.Base(path), string(data))
+	return parseCustomOps(filepath.Base(path), string(data))
+}
+
+func parseCustomOps(name, source string) (*pt2.CustomOps, error) {
+	funcs, err := text.ParseLibrary(name, source)
 	if err != nil {
 		return nil, err
 	}
@@ -26,5 +30,10 @@ func LoadCustomOps(path string) (*pt2.CustomOps, error) {
 	for i, f := range funcs {
 		list[i] = pt2.CustomOp{Func: f.Func, Loc: f.Loc}
 	}
-	return pt2.NewCustomOps(list)
+	ops, err := pt2.NewCustomOps(list)
+	if err != nil {
+		return nil, err
+	}
+	ops.Text = source
+	return ops, nil
 }

@@ -2,6 +2,7 @@ package tpuc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -17,12 +18,14 @@ import (
 	"tpuc/ir/tensor"
 	"tpuc/ir/text"
 	"tpuc/tpu/artifact"
+	"tpuc/tpu/chip"
 )
 
 // Model is a model with fixed shapes, ready for the passes. Close it after the last use of its module.
 type Model struct {
 	Name    string // base name without extensions
 	Kind    string // "pt2", "text" or "stablehlo"
+	SHA256  string // of the model's file, where it was computed
 	Torch   string // version of torch that captured it; may be empty
 	Module  *ir.Module
 	Inputs  []Port
@@ -33,6 +36,7 @@ type Model struct {
 	Weights weights.Source    // nil for text
 	Notes   []string          // what the user should know, such as functions for operators that the model does not have
 	program *pt2.Program
+	origin  *artifact.Artifact // where the model was taken from one
 }
 
 // Port is a user input or output that is a tensor.
@@ -54,8 +58,8 @@ type Shapes struct {
 // maxText bounds a module in textual form.
 const maxText = 256 << 20
 
-// Load opens the model at path: a torch.export archive (.pt2, .pt2.gz), a module in textual form (.tpu), or StableHLO text (.mlir, .stablehlo, or
-// by its first bytes).
+// Load opens the model at path: a torch.export archive (.pt2, .pt2.gz), a module in textual form (.tpu), StableHLO text (.mlir, .stablehlo, or
+// by its first bytes), or an artifact (.tpuc) that holds the graph which it was compiled from.
 func Load(ctx context.Context, path string, shapes Shapes) (*Model, error) {
 	m := &Model{Name: ModelName(path)}
 	if strings.HasSuffix(path, ".tpu") {
@@ -64,26 +68,90 @@ func Load(ctx context.Context, path string, shapes Shapes) (*Model, error) {
 	if isStableHLO(path) {
 		return m, m.loadStableHLO(path, shapes)
 	}
-	if isArtifact(path) {
-		return nil, fmt.Errorf("%s is an artifact, which is compiled already, wanted a model", path)
-	}
-	p, err := pt2.Open(ctx, path)
+	p, origin, err := openProgram(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.importProgram(ctx, p, shapes); err != nil {
-		p.Close()
+	m.program, m.origin = p, origin
+	if origin != nil {
+		m.Name, m.SHA256 = origin.Manifest.Model.Name, origin.Manifest.Model.SHA256
+		if shapes.Custom == nil {
+			shapes.Custom, err = customOpsOf(p)
+		}
+	}
+	if err == nil {
+		err = m.importProgram(ctx, p, shapes)
+	}
+	if err != nil {
+		m.Close()
 		return nil, located(path, err)
 	}
 	return m, nil
 }
 
+// openProgram opens an archive, or the graph that an artifact holds; close the artifact after the program.
+func openProgram(ctx context.Context, path string) (*pt2.Program, *artifact.Artifact, error) {
+	if !isArtifact(path) {
+		p, err := pt2.Open(ctx, path)
+		return p, nil, err
+	}
+	a, err := artifact.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := openGraph(ctx, a)
+	if err != nil {
+		return nil, nil, errors.Join(err, a.Close())
+	}
+	return p, a, nil
+}
+
+func openGraph(ctx context.Context, a *artifact.Artifact) (*pt2.Program, error) {
+	if !a.Has(artifact.GraphSection) {
+		return nil, fmt.Errorf("%s holds no graph to compile other programs from (its model is of kind %s): give the model", a.Path(), a.Manifest.Model.Kind)
+	}
+	data, err := a.Section(artifact.GraphSection)
+	if err != nil {
+		return nil, err
+	}
+	return pt2.OpenReduced(ctx, a.Path(), data, a.Constant)
+}
+
+// DefaultTarget is what the file at path is compiled for where nothing else is said: an artifact's own target, otherwise the CPU.
+func DefaultTarget(path string) (chip.Target, error) {
+	if !isArtifact(path) {
+		return chip.Target{}, nil
+	}
+	a, err := artifact.Open(path)
+	if err != nil {
+		return chip.Target{}, err
+	}
+	t, err := chip.Parse(a.Manifest.Target.Name)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return t, errors.Join(err, a.Close())
+}
+
+// customOpsOf are the functions for operators that an artifact was compiled with.
+func customOpsOf(p *pt2.Program) (*pt2.CustomOps, error) {
+	source, err := p.Weights().CustomOps()
+	if err != nil || source == nil {
+		return nil, err
+	}
+	return parseCustomOps("custom_ops.tpu", string(source))
+}
+
 // Close releases the model's file. Constants of its module are gone then.
 func (m *Model) Close() error {
-	if m.program == nil {
-		return nil
+	var err error
+	if m.program != nil {
+		err = m.program.Close()
 	}
-	return m.program.Close()
+	if m.origin != nil {
+		err = errors.Join(err, m.origin.Close())
+	}
+	return err
 }
 
 func (m *Model) loadText(path string, shapes Shapes) error {
@@ -131,7 +199,9 @@ func (m *Model) importProgram(ctx context.Context, p *pt2.Program, shapes Shapes
 		}
 		m.Symbols = append(m.Symbols, out)
 	}
-	m.Weights, m.program = p.Weights(), p
+	if m.origin == nil {
+		m.Weights = p.Weights()
+	}
 	return nil
 }
 

@@ -60,20 +60,21 @@ func write(all []*compilation, report *Report) error {
 	}
 	report.Output = o.Output
 	report.packed(&p.Manifest)
-	if m, model := p.Manifest, all[0].path; m.Checkpoint != nil && !o.EmbedWeights && !all[0].runs && !beside(o.Output, model) {
+	if m, model := p.Manifest, all[0].path; m.Checkpoint != nil && !o.EmbedWeights && !all[0].runs && !beside(o.Output, model, m.Checkpoint) {
 		report.Notes = append(report.Notes, fmt.Sprintf("%s holds no weights and %s is not in its folder: put it there, or run with --weights %s; --embed-weights puts the weights into the artifact",
 			o.Output, m.Checkpoint.Name, model))
 	}
 	return nil
 }
 
-// beside says whether the folder of the artifact has the model's file under its name, which is where an artifact looks for its weights.
-func beside(output, model string) bool {
-	want, err := os.Stat(model)
-	if err != nil {
-		return false
+// beside says whether the folder of the artifact has the model's file under its name, which is where an artifact looks for its weights. An artifact as
+// model has another file's.
+func beside(output, model string, checkpoint *artifact.Source) bool {
+	have, err := os.Stat(filepath.Join(filepath.Dir(output), checkpoint.Name))
+	if err != nil || isArtifact(model) {
+		return err == nil
 	}
-	have, err := os.Stat(filepath.Join(filepath.Dir(output), filepath.Base(model)))
+	want, err := os.Stat(model)
 	return err == nil && os.SameFile(want, have)
 }
 
@@ -82,7 +83,7 @@ func (c *compilation) part() (artifact.Part, error) {
 	p := c.program
 	m := artifact.Manifest{
 		Tpuc:    Version,
-		Model:   artifact.Model{Name: c.model.Name, Kind: c.model.Kind},
+		Model:   artifact.Model{Name: c.model.Name, Kind: c.model.Kind, SHA256: c.model.SHA256},
 		Target:  artifact.Target{Name: c.o.Target.String(), Platform: c.o.Target.Platform(), Devices: c.o.Target.Devices()},
 		Plugin:  artifact.Plugin{Name: c.plugin.Name, Version: c.plugin.Version, SHA256: c.plugin.Digest, PlatformVersion: c.result.Stats.PlatformVersion},
 		Symbols: c.model.Symbols,
@@ -118,12 +119,11 @@ func (c *compilation) part() (artifact.Part, error) {
 	for _, u := range p.Updates {
 		prog.Results[u.Result] = append(prog.Results[u.Result], prog.Args[u.Arg])
 	}
-	if c.model.Weights != nil && len(m.Weights)+len(m.State) > 0 {
-		st, err := os.Stat(c.path)
-		if err != nil {
+	if len(m.Weights)+len(m.State) > 0 {
+		var err error
+		if m.Checkpoint, err = c.checkpoint(); err != nil {
 			return artifact.Part{}, err
 		}
-		m.Checkpoint = &artifact.Source{Name: filepath.Base(c.path), Size: st.Size(), Identity: c.model.program.Weights().Identity()}
 	}
 	load := func(kind string) func(int) (*tensor.Tensor, error) {
 		return func(i int) (*tensor.Tensor, error) { return c.contents(args[kind][i]) }
@@ -143,7 +143,25 @@ func (c *compilation) part() (artifact.Part, error) {
 			return c.contents(args[artifact.KindState][i])
 		}
 	}
+	if c.model.program != nil {
+		data.Graph = c.model.program.Reduce
+	}
 	return artifact.Part{Manifest: m, Contents: data}, nil
+}
+
+// checkpoint describes the file that weights by reference are in; nil where there is none.
+func (c *compilation) checkpoint() (*artifact.Source, error) {
+	switch {
+	case c.model.origin != nil:
+		return c.model.origin.Manifest.Checkpoint, nil
+	case c.model.Weights == nil:
+		return nil, nil
+	}
+	st, err := os.Stat(c.path)
+	if err != nil {
+		return nil, err
+	}
+	return &artifact.Source{Name: filepath.Base(c.path), Size: st.Size(), Identity: c.model.program.Weights().Identity()}, nil
 }
 
 // contents is the contents of argument i, which is no input.
@@ -154,6 +172,8 @@ func (c *compilation) contents(i int) (*tensor.Tensor, error) {
 		return a.Value, nil
 	case a.Weight.Data != nil:
 		return a.Weight.Data, nil
+	case c.model.origin != nil:
+		return c.model.origin.Like(artifactWeight(a, i))
 	case c.model.Weights == nil:
 		return nil, fmt.Errorf("weight %s: a module in textual form holds no weights", a.Weight.Sym)
 	}

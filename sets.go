@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"tpuc/frontend/pt2"
 	"tpuc/ir/diag"
@@ -93,14 +94,19 @@ func product(dims map[string][]int64) ([]map[string]int64, error) {
 // bindAll gives every symbol of the model a value for each set, which may name dimensions of inputs. Sets that come to the same are one. They are
 // sorted by value, symbol by symbol.
 func bindAll(ctx context.Context, path string, sets []map[string]int64) (_ []map[string]int64, err error) {
-	if !isArchive(path) {
+	if strings.HasSuffix(path, ".tpu") || isStableHLO(path) {
 		return nil, fmt.Errorf("%s has no symbolic dimensions, wanted at most one size", path)
 	}
-	p, err := pt2.Open(ctx, path)
+	p, origin, err := openProgram(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.Close()) }()
+	defer func() {
+		err = errors.Join(err, p.Close())
+		if origin != nil {
+			err = errors.Join(err, origin.Close())
+		}
+	}()
 	var errs diag.List
 	said := make(map[string]bool)
 	bound := make(map[string]pt2.Binding)

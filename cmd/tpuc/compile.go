@@ -25,7 +25,8 @@ func newCompile() *cobra.Command {
 		Long: `Compile a model into an artifact (.tpuc) that runs without Python and without compiling.
 
 MODEL is an archive that torch.export.save wrote (.pt2, .pt2.gz), StableHLO text as JAX writes it (.mlir),
-or a module in tpuc's textual form (.tpu).
+or a module in tpuc's textual form (.tpu). It may be an artifact (.tpuc) that was compiled from an archive, for other sizes or another
+target: it holds the graph, and no archive is needed.
 No TPU is needed to compile for one. Unless --embed-weights is given the artifact names the model's file and
 reads the weights from there when it is opened: keep both in one folder, or give tpuc run --weights.
 
@@ -34,6 +35,7 @@ and a call runs the program of its shapes.`,
 		Example: `  tpuc compile model.pt2 -o model.tpuc
   tpuc compile model.pt2 --target v6e:1x1 --dim input_ids.1=512 --embed-weights
   tpuc compile model.pt2 --dim batch=1,4,8 --dim seq=128,512
+  tpuc compile model.tpuc --dim seq=256 -o longer.tpuc
   tpuc compile model.pt2 --to lower | less
   tpuc compile model.pt2 --dump stages`,
 		Args: argCount(1, "one MODEL"),
@@ -43,6 +45,11 @@ and a call runs the program of its shapes.`,
 			}
 			if o.Target, err = f.parseTarget(); err != nil {
 				return err
+			}
+			if !c.Flags().Changed("target") {
+				if o.Target, err = tpuc.DefaultTarget(args[0]); err != nil {
+					return err
+				}
 			}
 			if o.Shapes.Custom, err = tpuc.LoadCustomOps(f.custom); err != nil {
 				return err
@@ -81,6 +88,8 @@ func checkOutput(o *tpuc.CompileOptions, model string, asJSON bool) error {
 		return usagef("--json and the text of phase %s would both go to standard output, wanted -o FILE", o.To)
 	case toStdout:
 		o.Output = ""
+	case o.Output == "" && o.To == tpuc.PhasePack && strings.HasSuffix(model, ".tpuc"):
+		return usagef("-o is missing, wanted the file to write beside the artifact that it is made from")
 	case o.Output == "" && o.To == tpuc.PhasePack:
 		o.Output = tpuc.ModelName(model) + ".tpuc"
 	}

@@ -26,6 +26,8 @@ type CustomOp struct {
 
 // CustomOps is a checked list of them. It is never changed, so programs may share it.
 type CustomOps struct {
+	Text string // what they were read from; empty where that is not known
+
 	byTarget map[string][]*customOp
 	all      []*customOp
 }

@@ -24,17 +24,12 @@ type origin struct {
 // placeholders declares the module's parameters and weights in the order of the signature.
 func (im *importer) placeholders() {
 	for _, s := range im.p.ep.GraphModule.Signature.Inputs {
+		name, fqn, class, ok := s.tensor()
 		switch {
+		case ok:
+			im.weight(name, fqn, class)
 		case s.UserInput != nil:
 			im.userInput(&s.UserInput.Arg)
-		case s.Parameter != nil:
-			im.weight(s.Parameter.Arg.Name, s.Parameter.Name, ir.Parameter)
-		case s.Buffer != nil && s.Buffer.Persistent:
-			im.weight(s.Buffer.Arg.Name, s.Buffer.Name, ir.Buffer)
-		case s.Buffer != nil:
-			im.weight(s.Buffer.Arg.Name, s.Buffer.Name, ir.Constant)
-		case s.TensorConstant != nil:
-			im.weight(s.TensorConstant.Arg.Name, s.TensorConstant.Name, ir.Constant)
 		case s.ConstantInput != nil:
 		case s.CustomObj != nil:
 			im.errs.Addf(nil, "pt2/input", "input %q is a custom object, which is not supported", clip(s.CustomObj.Arg.Name))
@@ -44,6 +39,21 @@ func (im *importer) placeholders() {
 			im.errs.Addf(nil, "pt2/input", "the graph has an input of an unknown kind, wanted a parameter, buffer, constant or user input")
 		}
 	}
+}
+
+// tensor is an input of the graph that is a tensor of the archive: its name in the graph and in the archive, and its class.
+func (s *inputSpec) tensor() (name, fqn string, class ir.Class, ok bool) {
+	switch {
+	case s.Parameter != nil:
+		return s.Parameter.Arg.Name, s.Parameter.Name, ir.Parameter, true
+	case s.Buffer != nil && s.Buffer.Persistent:
+		return s.Buffer.Arg.Name, s.Buffer.Name, ir.Buffer, true
+	case s.Buffer != nil:
+		return s.Buffer.Arg.Name, s.Buffer.Name, ir.Constant, true
+	case s.TensorConstant != nil:
+		return s.TensorConstant.Arg.Name, s.TensorConstant.Name, ir.Constant, true
+	}
+	return "", "", 0, false
 }
 
 // placeholderType is the recorded type of an input of the graph.
@@ -120,7 +130,7 @@ func (im *importer) weight(name, fqn string, class ir.Class) {
 	}
 	w := &ir.Weight{Sym: im.symbol(fqn), Names: []string{fqn}, Class: class}
 	w.Source = weight.Tensor{Name: fqn, T: t}
-	if class == ir.Constant && !stored.Absent {
+	if class == ir.Constant && !stored.Absent && !stored.Elsewhere {
 		data, err := im.p.archive.LoadStored(stored)
 		if err != nil {
 			im.errs.Addf(nil, "pt2/weight", "constant %q: %v", clip(fqn), err)

@@ -50,6 +50,7 @@ type Archive struct {
 	storages map[string]*storage // of the tensors that can be loaded, by Stored.Storage
 
 	digests sync.Map // view to hex string
+	reduced *reduced // of a reduced archive, otherwise nil
 }
 
 // OpenArchive maps the archive at name, which may be gzipped, and reads its indexes of tensors. Archives of other kinds
@@ -140,6 +141,9 @@ func (a *Archive) HasEntry(name string) bool { return a.dir.entries[name] != nil
 // Identity is the hex SHA-256 of the names, sizes and CRC-32 of all entries that hold tensors: another checkpoint has another one, and
 // no storage is read for it. It does not resist forgery.
 func (a *Archive) Identity() string {
+	if a.reduced != nil {
+		return a.reduced.identity
+	}
 	h := sha256.New()
 	for _, name := range a.dir.names {
 		if strings.HasPrefix(name, "data/") || a.graph == flatGraph && strings.HasSuffix(name, ".pt") {

@@ -23,8 +23,10 @@ type Stored struct {
 	Strides []int64 // elements
 	Offset  int64   // elements from the storage's start
 	IsParam bool
-	Absent  bool  // the archive was saved without bytes (meta or fake tensors): the storage's entry is empty. Absent ones share nothing.
-	Err     error // why Load refuses it; Type may be invalid then
+	Absent  bool // the archive was saved without bytes (meta or fake tensors): the storage's entry is empty. Absent ones share nothing.
+	// Elsewhere says that the archive is a reduced one and the bytes are in the one that it was made from.
+	Elsewhere bool
+	Err       error // why Load refuses it; Type may be invalid then
 }
 
 // View identifies the elements of a stored tensor within its archive: equal views are one tensor under several names.
@@ -102,6 +104,8 @@ func (a *Archive) LoadStored(s Stored) (*tensor.Tensor, error) {
 			Note("the model was exported without weights; give them with a checkpoint")
 		e.Cause = ErrAbsent
 		return nil, e
+	case a.reduced != nil:
+		return a.loadReduced(s)
 	}
 	store := a.storages[s.Storage]
 	if store == nil {

@@ -24,6 +24,7 @@ const (
 	ManifestSection  = "manifest.json" // Manifest
 	ConstantsSection = "constants.bin" // elements that belong to the programs
 	WeightsSection   = "weights.bin"   // embedded elements of the checkpoint; may be missing
+	GraphSection     = "graph.bin"     // what other programs of the model are compiled from; may be missing
 	DirectorySection = "sections.json" // sizes and digests of all others
 )
 
@@ -39,7 +40,7 @@ func sectionOrder(programs int) []sectionName {
 	for i := range programs {
 		out = append(out, sectionName{name: ProgramSection(i)}, sectionName{name: ExecutableSection(i)})
 	}
-	return append(out, sectionName{name: ConstantsSection}, sectionName{WeightsSection, true})
+	return append(out, sectionName{name: ConstantsSection}, sectionName{WeightsSection, true}, sectionName{GraphSection, true})
 }
 
 // ProgramSection is the name of program i's StableHLO text.
@@ -310,4 +311,17 @@ func (m *Manifest) SlotName(s Slot) string {
 		name = m.Constants[s.Index].Name
 	}
 	return fmt.Sprintf("%s %q", s.Kind, name)
+}
+
+// constants are the tensors in the constants' section by the digests of their elements.
+func (m *Manifest) constants() map[string]Weight {
+	out := make(map[string]Weight)
+	for _, list := range [][]Weight{m.Constants, m.State} {
+		for _, w := range list {
+			if w.Section == ConstantsSection && w.SHA256 != "" {
+				out[w.SHA256] = w
+			}
+		}
+	}
+	return out
 }

@@ -39,6 +39,9 @@ func Merge(parts []Part) (Part, error) {
 		if m.Checkpoint == nil {
 			m.Checkpoint = p.Manifest.Checkpoint
 		}
+		if c.Graph == nil {
+			c.Graph = p.Contents.Graph
+		}
 	}
 	u := union{index: make(map[string]Slot), places: make([]map[Slot]Slot, len(parts)), lists: make(map[string][]member)}
 	for _, kind := range []string{KindState, KindWeight, KindConstant} { // state first: it is state in other programs too

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -27,6 +28,8 @@ type Artifact struct {
 	file     *mmap.File
 	data     map[string][]byte
 	verified map[string]func() error
+
+	constants func() map[string]Weight
 }
 
 // maxJSON bounds the manifest and the directory.
@@ -43,6 +46,7 @@ func Open(path string) (*Artifact, error) {
 		return nil, err
 	}
 	a := &Artifact{path: path, file: f, data: make(map[string][]byte), verified: make(map[string]func() error)}
+	a.constants = sync.OnceValue(a.Manifest.constants)
 	if err := a.read(); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -68,6 +72,22 @@ func (a *Artifact) Section(name string) ([]byte, error) {
 	return a.data[name], nil
 }
 
+// Has reports a section.
+func (a *Artifact) Has(section string) bool { return a.data[section] != nil }
+
+// Constant is the tensor that belongs to the programs and has these elements, by their hex SHA-256, read as type t.
+func (a *Artifact) Constant(sum string, t tensor.Type) (*tensor.Tensor, error) {
+	w, ok := a.constants()[sum]
+	if !ok {
+		return nil, fmt.Errorf("%s: no constant with sha256 %s", a.path, sum)
+	}
+	x, err := a.Tensor(w)
+	if err != nil {
+		return nil, err
+	}
+	return tensor.New(t, x.Data)
+}
+
 // Tensor is the elements of an embedded tensor of one of the manifest's lists; its whole section is checked the first time. A tensor by reference
 // is an error.
 func (a *Artifact) Tensor(w Weight) (*tensor.Tensor, error) {
@@ -87,6 +107,18 @@ func (a *Artifact) Tensor(w Weight) (*tensor.Tensor, error) {
 	}
 	end := w.Offset + t.Bytes()
 	return tensor.New(t, data[w.Offset:end:end])
+}
+
+// Like is the elements of the embedded tensor that w, which is another artifact's of the same model, stands for.
+func (a *Artifact) Like(w Weight) (*tensor.Tensor, error) {
+	for _, l := range a.Manifest.weightLists() {
+		for _, v := range l.list {
+			if v.Section != "" && slices.Equal(v.Names, w.Names) && v.Type.String() == w.Type.String() && v.Expr == w.Expr {
+				return a.Tensor(v)
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s: the elements of %q are not in the artifact", a.path, w.Name)
 }
 
 // Verify checks every byte of the file: the digests of all sections, and that everything between them is what Write writes.
