@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"tpuc/frontend/weights"
 	"tpuc/ir/tensor"
@@ -152,9 +153,39 @@ func (s *Session) Run(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.T
 	return out, nil
 }
 
+// Timing is where the time of a call goes.
+type Timing struct {
+	Upload   time.Duration // of the inputs
+	Dispatch time.Duration // the plugin's call that starts the program
+	Execute  time.Duration // until the program has ended, Dispatch included
+	Download time.Duration // of the outputs
+
+	ended time.Time // when the program had
+}
+
+// Measure is Run that waits for each part of the call before the next, which Run does not, and says how long each took.
+func (s *Session) Measure(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, Timing, error) {
+	var t Timing
+	c, err := s.begin(ctx, inputs, &t)
+	if err != nil {
+		return nil, t, err
+	}
+	out, err := c.wait(ctx)
+	t.Download = time.Since(t.ended)
+	if err != nil {
+		return nil, t, s.fail(ctx, err, c.generation)
+	}
+	return out, t, nil
+}
+
 // Start begins a call and returns when it is on its way: further ones of the session may be started before its outputs are there, as the device does
 // them in order. inputs are the caller's again. Outputs are copied to the host from the start on.
 func (s *Session) Start(ctx context.Context, inputs []*tensor.Tensor) (*Call, error) {
+	return s.begin(ctx, inputs, nil)
+}
+
+// begin is Start, which waits for each part of the call where timing is not nil.
+func (s *Session) begin(ctx context.Context, inputs []*tensor.Tensor, timing *Timing) (*Call, error) {
 	s.model.stats.calls.Add(1)
 	if ctx.Err() != nil {
 		s.model.stats.failed.Add(1)
@@ -176,7 +207,7 @@ func (s *Session) Start(ctx context.Context, inputs []*tensor.Tensor) (*Call, er
 	if s.lost != nil {
 		return nil, s.lost
 	}
-	return s.start(ctx, p, how, inputs)
+	return s.start(ctx, p, how, inputs, timing)
 }
 
 // Wait waits for the outputs. When ctx ends first its cause is returned and the outputs are gone; the call goes on and its state with it. When the
@@ -207,8 +238,9 @@ func (c *Call) wait(ctx context.Context) ([]*tensor.Tensor, error) {
 }
 
 // start runs p; s is locked.
-func (s *Session) start(ctx context.Context, p *program, how *padding, inputs []*tensor.Tensor) (*Call, error) {
-	args, err := s.arguments(p, inputs)
+func (s *Session) start(ctx context.Context, p *program, how *padding, inputs []*tensor.Tensor, timing *Timing) (*Call, error) {
+	began := time.Now()
+	args, err := s.arguments(ctx, p, inputs, timing)
 	defer s.releaseInputs(p, args)
 	if err != nil {
 		return nil, err
@@ -220,9 +252,18 @@ func (s *Session) start(ctx context.Context, p *program, how *padding, inputs []
 		types = how.types(p.outputs, how.Outputs)
 		s.last = how.describe(p, types)
 	}
+	uploaded := time.Now()
 	results, err := p.exe.ExecuteArguments(ctx, args, pjrt.ExecuteOptions{})
 	if err != nil {
 		return nil, s.failed(ctx, err)
+	}
+	if timing != nil {
+		timing.Upload, timing.Dispatch = uploaded.Sub(began), time.Since(uploaded)
+		for i := 0; i < len(results) && err == nil; i++ {
+			err = results[i].Ready(ctx)
+		}
+		timing.Execute = time.Since(uploaded)
+		timing.ended = time.Now()
 	}
 	c := &Call{session: s, program: p, types: types, outputs: make([]fetching, len(p.outputs)), generation: s.generation}
 	for i, slots := range p.results {
@@ -262,8 +303,8 @@ func (how *padding) describe(p *program, outputs []tensor.Type) *artifact.Progra
 	return &q
 }
 
-// arguments are p's arguments with inputs and state set, also after an error.
-func (s *Session) arguments(p *program, inputs []*tensor.Tensor) (*pjrt.Arguments, error) {
+// arguments are p's arguments with inputs and state set, also after an error. Uploads are waited for where timing is not nil.
+func (s *Session) arguments(ctx context.Context, p *program, inputs []*tensor.Tensor, timing *Timing) (*pjrt.Arguments, error) {
 	args := s.args[p]
 	if args == nil {
 		args = p.exe.NewArguments(len(p.Args))
@@ -291,7 +332,9 @@ func (s *Session) arguments(p *program, inputs []*tensor.Tensor) (*pjrt.Argument
 		case artifact.KindInput:
 			b, err := s.model.putCopy(fill(inputs[slot.Index], p.inputs[slot.Index]), nil)
 			if err == nil {
-				err = args.Set(i, b)
+				if err = args.Set(i, b); err == nil && timing != nil {
+					err = b.Ready(ctx)
+				}
 				b.Close() // args holds it
 			}
 			if err != nil {
