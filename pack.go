@@ -8,6 +8,7 @@ import (
 	"tpuc/frontend/weights"
 	"tpuc/ir"
 	"tpuc/ir/tensor"
+	"tpuc/ir/weight"
 	"tpuc/lower"
 	"tpuc/tpu"
 	"tpuc/tpu/artifact"
@@ -53,6 +54,9 @@ func write(all []*compilation, report *Report) error {
 	}
 	p, err := artifact.Merge(parts)
 	if err != nil {
+		return err
+	}
+	if p.Contents.Graph, err = graph(all); err != nil {
 		return err
 	}
 	if err := artifact.Write(o.Output, p.Manifest, p.Contents); err != nil {
@@ -143,10 +147,27 @@ func (c *compilation) part() (artifact.Part, error) {
 			return c.contents(args[artifact.KindState][i])
 		}
 	}
-	if c.model.program != nil {
-		data.Graph = c.model.program.Reduce
-	}
 	return artifact.Part{Manifest: m, Contents: data}, nil
+}
+
+// graph is what other programs of the model are compiled from, without the constants that the artifact of all has; nil where there is none.
+func graph(all []*compilation) ([]byte, error) {
+	from := all[0].model.program
+	if from == nil {
+		return nil, nil
+	}
+	held := make(map[string]bool)
+	for _, c := range all {
+		for _, a := range c.program.Args {
+			if a.Weight == nil || a.Weight.Data == nil {
+				continue
+			}
+			if x, ok := a.Weight.Source.(weight.Const); ok {
+				held[x.Digest] = true
+			}
+		}
+	}
+	return from.Reduce(func(sum string) bool { return held[sum] })
 }
 
 // checkpoint describes the file that weights by reference are in; nil where there is none.

@@ -39,7 +39,7 @@ func Merge(parts []Part) (Part, error) {
 		if m.Checkpoint == nil {
 			m.Checkpoint = p.Manifest.Checkpoint
 		}
-		if c.Graph == nil {
+		if len(c.Graph) == 0 {
 			c.Graph = p.Contents.Graph
 		}
 	}

@@ -21,9 +21,9 @@ type Contents struct {
 	// Constants, State and Weights give the elements of the manifest's lists of these names, by index, each when it is written. A nil tensor
 	// leaves the elements out: they are by reference, in the checkpoint, as Weight.Expr says. A nil function gives none.
 	Constants, State, Weights func(i int) (*tensor.Tensor, error)
-	// Graph gives what other programs of the model are compiled from. It may leave out constants that have says the artifact holds, by the hex
-	// SHA-256 of their elements. A nil function, or no bytes, is no graph.
-	Graph func(have func(sum string) bool) ([]byte, error)
+	// Graph is what other programs of the model are compiled from; empty: none. It may leave out constants that the artifact holds
+	// (Artifact.Constant).
+	Graph []byte
 }
 
 // ProgramContents are the bytes of one program.
@@ -58,15 +58,8 @@ func Write(path string, m Manifest, c Contents) error {
 	if err := m.check(sizes); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if c.Graph != nil {
-		held := m.constants()
-		graph, err := c.Graph(func(sum string) bool { _, ok := held[sum]; return ok })
-		if err != nil {
-			return fmt.Errorf("%s: the model's graph: %w", path, err)
-		}
-		if len(graph) > 0 {
-			sections = append(sections, section{GraphSection, raw(graph)})
-		}
+	if len(c.Graph) > 0 {
+		sections = append(sections, section{GraphSection, raw(c.Graph)})
 	}
 	return atomicfile.Write(path, func(w io.Writer) error { return writeZip(w, sections) })
 }
