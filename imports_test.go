@@ -45,6 +45,9 @@ var mayImport = map[string]string{
 	"tpu/artifact": "ir/tensor ir/weight tpu/chip ir/diag internal/atomicfile internal/jsonerr internal/mmap internal/zipend",
 	"tpu/runtime":  "tpu/pjrt tpu/plugin tpu/artifact frontend/weights ir/weight ir/tensor ir/diag",
 
+	"examples/embed":  "tpu/runtime ir/tensor", // as a server would
+	"examples/decode": "tpu/runtime ir/tensor",
+
 	"tools/seeds": "",
 
 	".":        "*",
@@ -91,9 +94,11 @@ func TestImports(t *testing.T) {
 			t.Errorf("the table of imports has a line for %s, which is no package", pkg)
 		}
 	}
-	for _, p := range reach(imports, "tpu/runtime") {
-		if !strings.HasPrefix(p, "tpu/") && !slices.Contains(runtimeMayReach, p) {
-			t.Errorf("tpu/runtime reaches %s: a server would link the compiler", p)
+	for _, pkg := range []string{"tpu/runtime", "examples/embed", "examples/decode"} {
+		for _, p := range reach(imports, pkg) {
+			if !strings.HasPrefix(p, "tpu/") && !slices.Contains(runtimeMayReach, p) {
+				t.Errorf("%s reaches %s: a server would link the compiler", pkg, p)
+			}
 		}
 	}
 }
