@@ -8,8 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"tpuc/cache"
 	"tpuc/frontend/weights"
 	"tpuc/internal/atomicfile"
 	"tpuc/ir"
@@ -50,12 +54,22 @@ type CompileOptions struct {
 	Verify       bool               // check the module after every pass
 	Notify       func(phase string) // told when a phase begins, and on other goroutines of the child's: compile/load, compile/compile, ...; may be nil
 	Exe          string             // program that can be a compile child; empty: this one
+	Cache        *Cache             // where executables come from and are kept; nil: each is compiled
+	Jobs         int                // programs to compile side by side; 0: one
 
+	runs  bool             // what is compiled runs here at once
 	below map[string]int64 // of one program of several: for a symbol the next smaller size that another one serves
 }
 
-// Compile compiles the model at path and writes what the last phase leaves to o.Output.
+// Compile compiles the model at path and writes what the last phase leaves to o.Output. A model that the cache has whole is packed from there.
 func Compile(ctx context.Context, path string, o CompileOptions) (_ *Report, err error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if r, ok, err := o.Cache.unchanged(ctx, path, &o); ok || err != nil {
+		return r, err
+	}
+	seen := identityOf(path)
 	each, err := o.programs(ctx, path)
 	if err != nil {
 		return nil, err
@@ -72,11 +86,29 @@ func Compile(ctx context.Context, path string, o CompileOptions) (_ *Report, err
 			return nil, err
 		}
 		all = append(all, c)
-		if err := c.run(ctx); err != nil {
+	}
+	side := new(errgroup.Group)
+	side.SetLimit(max(o.Jobs, 1))
+	errs := make([]error, len(all)) // the first in order is told, whichever came first
+	var failed atomic.Bool
+	for i, c := range all {
+		side.Go(func() error {
+			if !failed.Load() {
+				errs[i] = c.run(ctx)
+				failed.CompareAndSwap(false, errs[i] != nil)
+			}
+			return nil
+		})
+	}
+	_ = side.Wait() // errors are in errs
+	for _, err := range errs {
+		if err != nil {
 			return nil, err
 		}
 	}
-	return pack(all)
+	return pack(all, func(p *artifact.Part, keys []cache.Key, r *Report) error {
+		return o.Cache.keep(ctx, path, &o, seen, p, keys, r)
+	})
 }
 
 // run takes the model through the phases up to PhaseCompile. The model stays open.
@@ -113,21 +145,26 @@ type compilation struct {
 	program *lower.Program
 	plugin  *plugin.Plugin
 	result  *tpu.Result
+	key     cache.Key // of the result; zero without a cache
 	report  *Report
 	pads    []artifact.Pad // of the program
 
-	runs  bool           // what is compiled runs here at once
 	given weights.Source // the weights that it runs with; nil: the model's own
 }
 
-func newCompile(path string, o CompileOptions) (*compilation, error) {
+// check refuses options that no model is needed for.
+func (o *CompileOptions) check() error {
 	if o.To != "" && !slices.Contains(Phases, o.To) {
-		return nil, fmt.Errorf("phase %q, wanted one of %v", o.To, Phases)
+		return fmt.Errorf("phase %q, wanted one of %v", o.To, Phases)
 	}
 	if o.Target.Devices() != 1 {
-		return nil, fmt.Errorf("target %s has %d devices: models are compiled for one device, such as cpu or v6e:1x1", o.Target, o.Target.Devices())
+		return fmt.Errorf("target %s has %d devices: models are compiled for one device, such as cpu or v6e:1x1", o.Target, o.Target.Devices())
 	}
-	if err := CheckOutput(o.Output); err != nil {
+	return CheckOutput(o.Output)
+}
+
+func newCompile(path string, o CompileOptions) (*compilation, error) {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	return &compilation{path: path, o: o, model: &Model{}, report: &Report{Target: o.Target.String()}}, nil
@@ -140,7 +177,7 @@ func (c *compilation) load(ctx context.Context) error {
 	}
 	c.model = m
 	c.report.describe(m)
-	if c.o.Output != "" && !c.runs && (c.o.To == "" || c.o.To == PhasePack) {
+	if c.o.Output != "" && !c.o.runs && (c.o.To == "" || c.o.To == PhasePack) {
 		if c.pads, err = m.pads(ctx, c.o.below); err != nil {
 			return err
 		}
@@ -188,20 +225,21 @@ func (c *compilation) compile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.result, err = tpu.Compile(ctx, tpu.Request{
+	b, err := c.o.Cache.build(ctx, tpu.Request{
 		Program: c.program.Text, PluginPath: c.plugin.Path, Target: tpu.TargetOf(c.o.Target),
 		Timeout: c.o.Timeout, CrashDir: crashDir(c.o.CrashDir), Exe: c.o.Exe, OnPhase: onPhase(c.o.Notify),
-	})
+	}, c.plugin)
 	if err != nil {
 		return err
 	}
-	c.report.compiled(c.plugin, c.result)
+	c.result, c.key = b.Result, b.key
+	c.report.compiled(c.plugin, b)
 	return c.leave(PhaseCompile, func() []byte { return c.result.Executable })
 }
 
 // absent refuses weights that are to be embedded or run with and are not to be had, before anything is compiled.
 func (c *compilation) absent() error {
-	if !c.o.EmbedWeights && !c.runs {
+	if !c.o.EmbedWeights && !c.o.runs {
 		return nil
 	}
 	var wants []weights.Want

@@ -1,6 +1,8 @@
 package tpuc
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"path/filepath"
 
 	"tpuc/frontend/pt2"
@@ -35,5 +37,7 @@ func parseCustomOps(name, source string) (*pt2.CustomOps, error) {
 		return nil, err
 	}
 	ops.Text = source
+	sum := sha256.Sum256([]byte(source))
+	ops.Digest = name + " " + hex.EncodeToString(sum[:]) // notes name the file
 	return ops, nil
 }

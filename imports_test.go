@@ -51,7 +51,7 @@ var mayImport = map[string]string{
 	"tools/seeds": "",
 
 	".":        "*",
-	"cmd/tpuc": ". ir ir/op ir/text ir/eval ir/tensor ir/diag passes tpu tpu/chip tpu/plugin tpu/artifact tpu/runtime frontend/weights internal/compare internal/atomicfile internal/reduce",
+	"cmd/tpuc": ". cache ir ir/op ir/text ir/eval ir/tensor ir/diag passes tpu tpu/chip tpu/plugin tpu/artifact tpu/runtime frontend/weights internal/compare internal/atomicfile internal/reduce",
 
 	"tools/coverage": ". frontend/pt2 internal/atomicfile",
 	"tools/bench":    "frontend/weights internal/mmap ir/tensor tpu/artifact tpu/pjrt tpu/plugin",

@@ -45,13 +45,14 @@ type Port struct {
 	Path    string      `json:"path,omitempty"` // place in the model's call
 	Ordinal int         `json:"ordinal"`        // place among all flattened leaves, those that are no tensors included: the i of input_<i>
 	Type    tensor.Type `json:"type"`
-	Open    []string    `json:"-"` // its dimensions as the model has them: numbers and expressions of symbols; nil: all fixed
+	Open    []string    `json:"open,omitempty"` // its dimensions as the model has them: numbers and expressions of symbols; nil: all fixed
 }
 
 // Shapes says what a model leaves open: the values of symbolic dimensions, from the inputs' shapes where Inputs is not nil, and operators of its own.
 type Shapes struct {
 	Dims   map[string]int64                // by symbol or INPUT.DIM
 	Inputs func([]Port) ([][]int64, error) // the shapes of the tensor inputs, whose types are not known yet
+	Given  string                          // all that Inputs depends on beside the ports, for keys of the cache; empty: it cannot be said
 	Custom *pt2.CustomOps                  // functions for operators that torch does not define; may be nil
 }
 

@@ -29,6 +29,7 @@ type OpenOptions struct {
 	Notify    func(phase string) // told when a phase of a compile begins, as CompileOptions.Notify is; may be nil
 	Note      func(line string)  // told what the user should know, such as that a program is compiled again; may be nil
 	Exe       string             // program that can be a compile child; empty: this one
+	Cache     *Cache             // where executables come from and are kept; nil: each is compiled
 }
 
 // Opened is a model on a device, ready for sessions, with the files that it needs.
@@ -118,24 +119,25 @@ func (m *Opened) open(ctx context.Context, path string, o OpenOptions) error {
 
 // compile compiles the model at path into file and keeps the model for its weights.
 func (m *Opened) compile(ctx context.Context, path, file string, o OpenOptions) error {
-	co := CompileOptions{Shapes: o.Shapes, Output: file, Timeout: o.Timeout, Plugin: o.Plugin, CrashDir: o.CrashDir, Notify: o.Notify, Exe: o.Exe}
+	co := CompileOptions{Shapes: o.Shapes, Output: file, Timeout: o.Timeout, Plugin: o.Plugin, CrashDir: o.CrashDir, Notify: o.Notify, Exe: o.Exe, Cache: o.Cache}
 	if o.Target != nil {
 		co.Target = *o.Target
 	}
 	if co.Target.IsTPU() && !runtime.HasTPU() {
 		return fmt.Errorf("this machine has no TPU to run %s for %s on: run it on the target cpu, or use tpuc compile here and tpuc run there", path, co.Target)
 	}
+	co.runs = true
 	c, err := newCompile(path, co)
 	if err != nil {
 		return err
 	}
-	c.runs, c.given = true, m.source
+	c.given = m.source
 	err = c.run(ctx)
 	m.model = c.model
 	if err != nil {
 		return err
 	}
-	if m.Report, err = pack([]*compilation{c}); err != nil {
+	if m.Report, err = pack([]*compilation{c}, nil); err != nil {
 		return err
 	}
 	m.Report.Output = ""

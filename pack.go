@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
+	"tpuc/cache"
 	"tpuc/frontend/weights"
 	"tpuc/ir"
 	"tpuc/ir/tensor"
@@ -14,8 +16,9 @@ import (
 	"tpuc/tpu/artifact"
 )
 
-// pack writes the programs, which are of one model, into one artifact where that is asked for, and reports what was done.
-func pack(all []*compilation) (*Report, error) {
+// pack writes the programs, which are of one model, into one artifact where that is asked for, and reports what was done. keep is told
+// what the artifact is made of; it may be nil.
+func pack(all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) error) (*Report, error) {
 	first := all[0]
 	report := first.report
 	if len(all) > 1 {
@@ -32,7 +35,7 @@ func pack(all []*compilation) (*Report, error) {
 		first.o.Notify(PhasePack)
 	}
 	watch := startWatch()
-	err := write(all, report)
+	err := write(all, keep, report)
 	report.Phases = append(report.Phases, watch.stop(PhasePack))
 	if err != nil {
 		return nil, err
@@ -40,7 +43,7 @@ func pack(all []*compilation) (*Report, error) {
 	return report, nil
 }
 
-func write(all []*compilation, report *Report) error {
+func write(all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) error, report *Report) error {
 	o := all[0].o
 	if o.Output == "" {
 		return nil
@@ -59,12 +62,26 @@ func write(all []*compilation, report *Report) error {
 	if p.Contents.Graph, err = graph(all); err != nil {
 		return err
 	}
+	report.packed(&p.Manifest)
+	keys := make([]cache.Key, len(all))
+	for i, c := range all {
+		keys[i] = c.key
+	}
+	if keep != nil {
+		if err := keep(&p, keys, report); err != nil {
+			return err
+		}
+	}
+	return writeArtifact(all[0].path, &o, &p, report)
+}
+
+// writeArtifact writes the artifact p of the model, and reports that.
+func writeArtifact(model string, o *CompileOptions, p *artifact.Part, report *Report) error {
 	if err := artifact.Write(o.Output, p.Manifest, p.Contents); err != nil {
 		return err
 	}
 	report.Output = o.Output
-	report.packed(&p.Manifest)
-	if m, model := p.Manifest, all[0].path; m.Checkpoint != nil && !o.EmbedWeights && !all[0].runs && !beside(o.Output, model, m.Checkpoint) {
+	if m := p.Manifest; m.Checkpoint != nil && !o.EmbedWeights && !o.runs && !beside(o.Output, model, m.Checkpoint) {
 		report.Notes = append(report.Notes, fmt.Sprintf("%s holds no weights and %s is not in its folder: put it there, or run with --weights %s; --embed-weights puts the weights into the artifact",
 			o.Output, m.Checkpoint.Name, model))
 	}
@@ -131,6 +148,12 @@ func (c *compilation) part() (artifact.Part, error) {
 	}
 	load := func(kind string) func(int) (*tensor.Tensor, error) {
 		return func(i int) (*tensor.Tensor, error) { return c.contents(args[kind][i]) }
+	}
+	if c.key.Kind != "" {
+		prog.Key = c.key.ID()
+	}
+	if s := c.result.Stats; len(s.Features) > 0 {
+		m.CPU = &artifact.CPU{Features: s.Features, Cores: runtime.NumCPU()}
 	}
 	m.Programs = []artifact.Program{prog}
 	data := artifact.Contents{

@@ -8,10 +8,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"tpuc/cache"
 	"tpuc/ir"
 	"tpuc/lower"
 	"tpuc/passes"
-	"tpuc/tpu"
 	"tpuc/tpu/artifact"
 	"tpuc/tpu/plugin"
 )
@@ -36,10 +36,17 @@ type Report struct {
 	Memory     *artifact.Memory `json:"memory,omitempty"` // as the plugin predicts it
 	Program    int              `json:"program_bytes,omitempty"`
 	Executable int              `json:"executable_bytes,omitempty"`
+	Cache      *CacheReport     `json:"cache,omitempty"`  // nil without a cache
 	Output     string           `json:"output,omitempty"` // file written
 	Notes      []string         `json:"notes,omitempty"`
 	Log        string           `json:"-"`                  // what the plugin printed, cut in the middle when long
 	Programs   []*Report        `json:"programs,omitempty"` // each, where there are several
+}
+
+// CacheReport says what of a compile came from the cache.
+type CacheReport struct {
+	Unchanged bool     `json:"unchanged"` // all of it: the model was compiled before, and was not looked into
+	Programs  []Cached `json:"programs"`
 }
 
 // PhaseTime is the cost of a phase in seconds. CPU is this process's, a plugin's compile apart.
@@ -95,8 +102,14 @@ func together(each []*Report) *Report {
 		}
 		sum.Locate.Wall += r.Locate.Wall
 		sum.Locate.CPU += r.Locate.CPU
-		if p := r.PluginTime; p != nil && sum.PluginTime != nil {
+		if p := r.PluginTime; p != nil {
+			if sum.PluginTime == nil {
+				sum.PluginTime = &PluginTime{}
+			}
 			sum.PluginTime = &PluginTime{sum.PluginTime.Wall + p.Wall, sum.PluginTime.CPU + p.CPU, sum.PluginTime.Compile + p.Compile}
+		}
+		if r.Cache != nil && sum.Cache != nil {
+			sum.Cache = &CacheReport{Programs: slices.Concat(sum.Cache.Programs, r.Cache.Programs)}
 		}
 		sum.Flops += r.Flops
 		if r.Log != sum.Log {
@@ -139,12 +152,29 @@ func (r *Report) arguments(p *lower.Program, m *ir.Module) {
 	}
 }
 
-func (r *Report) compiled(p *plugin.Plugin, res *tpu.Result) {
+func (r *Report) compiled(p *plugin.Plugin, b *built) {
 	r.Plugin = strings.TrimSpace(p.Name + " " + p.Version)
-	r.Memory = memory(res)
-	r.Executable, r.Log = len(res.Executable), res.Log
-	u := res.Usage
-	r.PluginTime = &PluginTime{u.Wall.Seconds(), u.CPU.Seconds(), u.Compile.Seconds()}
+	r.Memory = memory(b.Result)
+	r.Executable, r.Log = len(b.Executable), b.Log
+	if u := b.Usage; !b.Cached.Hit {
+		r.PluginTime = &PluginTime{u.Wall.Seconds(), u.CPU.Seconds(), u.Compile.Seconds()}
+	}
+	if b.key.Kind != "" {
+		r.Cache = &CacheReport{Programs: []Cached{b.Cached}}
+	}
+}
+
+// found reports that everything came from the cache.
+func (r *Report) found(programs []cache.Key) {
+	r.Locate, r.PluginTime = PhaseTime{Phase: "locate"}, nil
+	r.Cache = &CacheReport{Unchanged: true}
+	for _, k := range programs {
+		r.Cache.Programs = append(r.Cache.Programs, Cached{Key: k.ID(), Hit: true, Kept: true})
+	}
+	for i, p := range r.Programs {
+		p.Locate, p.PluginTime, p.Phases = r.Locate, nil, []PhaseTime{}
+		p.Cache = &CacheReport{Unchanged: true, Programs: r.Cache.Programs[i : i+1]}
+	}
 }
 
 // Write prints the report for people.
@@ -176,6 +206,9 @@ func (r *Report) Write(w io.Writer) error {
 	if p := r.PluginTime; p != nil {
 		row("plugin", "%s CPU, %s in all, %s of it compiling", seconds(p.CPU), seconds(p.Wall), seconds(p.Compile))
 	}
+	if r.Cache != nil {
+		row("cache", "%s", r.Cache)
+	}
 	portRows(row, "inputs", r.Inputs, len(r.Programs) > 0)
 	portRows(row, "outputs", r.Outputs, len(r.Programs) > 0)
 	row("state", "%s", r.State)
@@ -203,6 +236,39 @@ func (r *Report) Write(w io.Writer) error {
 func (r *Report) line() string {
 	p := artifact.Program{Dims: r.Dims, Memory: r.Memory}
 	return fmt.Sprintf("%s, %.4g GFLOP a call, executable %s", programLine(&p), float64(r.Flops)/1e9, Bytes(int64(r.Executable)))
+}
+
+// String is such as "1 of 2 programs found, 1 compiled and kept".
+func (c *CacheReport) String() string {
+	var found, kept, lost int
+	for _, p := range c.Programs {
+		switch {
+		case p.Hit:
+			found++
+		case p.Kept:
+			kept++
+		default:
+			lost++
+		}
+	}
+	switch {
+	case c.Unchanged:
+		return "the model is unchanged: nothing was compiled"
+	case len(c.Programs) == 1 && found == 1:
+		return "the program was found: it was not compiled"
+	case len(c.Programs) == 1 && kept == 1:
+		return "the program was compiled and is kept"
+	case len(c.Programs) == 1:
+		return "the program was compiled and could not be kept"
+	}
+	s := fmt.Sprintf("%d of %d programs found", found, len(c.Programs))
+	if kept > 0 {
+		s += fmt.Sprintf(", %d compiled and kept", kept)
+	}
+	if lost > 0 {
+		s += fmt.Sprintf(", %d compiled and not kept", lost)
+	}
+	return s
 }
 
 // String is such as "12 tensors, 1.5 MB".

@@ -22,6 +22,10 @@ import (
 	"tpuc/tpu/pjrt"
 )
 
+// Version is the version of this package's way to compile: it changes when a child would make another executable of the same request. Keys of
+// caches hold it.
+const Version = "1"
+
 // Platforms of a Target.
 const (
 	CPU = "cpu"

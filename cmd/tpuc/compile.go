@@ -31,7 +31,10 @@ No TPU is needed to compile for one. Unless --embed-weights is given the artifac
 reads the weights from there when it is opened: keep both in one folder, or give tpuc run --weights.
 
 A symbolic dimension may have several sizes: the artifact gets a program for each size of the one with each of the others,
-and a call runs the program of its shapes.`,
+and a call runs the program of its shapes.
+
+What was compiled is kept (docs/cache.md): a model that has not changed is not compiled again, and a model whose program is the same,
+such as one with other weights, takes the executable from there.`,
 		Example: `  tpuc compile model.pt2 -o model.tpuc
   tpuc compile model.pt2 --target v6e:1x1 --dim input_ids.1=512 --embed-weights
   tpuc compile model.pt2 --dim batch=1,4,8 --dim seq=128,512
@@ -60,6 +63,9 @@ and a call runs the program of its shapes.`,
 			if err := f.check(); err != nil {
 				return err
 			}
+			if o.Jobs < 1 {
+				return usagef("--jobs is %d, wanted 1 or more", o.Jobs)
+			}
 			return runCompile(c, args[0], f, o, asJSON)
 		},
 	}
@@ -68,6 +74,7 @@ and a call runs the program of its shapes.`,
 	c.Flags().StringVarP(&o.Output, "output", "o", "", "file to write (default: the model's name with .tpuc, in the present folder); - is standard output for text")
 	c.Flags().StringVar(&o.To, "to", tpuc.PhasePack, "stop after this phase and write what it leaves: "+strings.Join(tpuc.Phases, ", "))
 	c.Flags().StringVar(&o.DumpDir, "dump", "", "write the text after import, every pass and lowering into this folder")
+	c.Flags().IntVarP(&o.Jobs, "jobs", "j", 1, "programs to compile side by side, of a model that has several")
 	c.Flags().BoolVar(&o.EmbedWeights, "embed-weights", false, "put the weights into the artifact")
 	addJSON(c, &asJSON)
 	complete(c, "to", func() []string { return tpuc.Phases })
@@ -106,10 +113,18 @@ func runCompile(c *cobra.Command, model string, f *compileFlags, o tpuc.CompileO
 	if stdout {
 		o.Text = c.OutOrStdout()
 	}
+	var err error
+	if o.Cache, err = f.store(p.note); err != nil {
+		p.stop()
+		return err
+	}
 	report, err := tpuc.Compile(c.Context(), model, o)
 	p.stop()
 	if err != nil {
 		return err
+	}
+	if f.verbose {
+		showWhy(c.ErrOrStderr(), report.Cache)
 	}
 	showLog(c.ErrOrStderr(), report.Log, f.verbose)
 	showNotes(c.ErrOrStderr(), report.Notes)
@@ -120,6 +135,18 @@ func runCompile(c *cobra.Command, model string, f *compileFlags, o tpuc.CompileO
 		return writeJSON(c.OutOrStdout(), report)
 	}
 	return report.Write(c.OutOrStdout())
+}
+
+// showWhy prints what differs from the nearest program in the cache, of those that were compiled.
+func showWhy(w io.Writer, r *tpuc.CacheReport) {
+	if r == nil {
+		return
+	}
+	for _, p := range r.Programs {
+		if len(p.Why) > 0 {
+			fmt.Fprintf(w, "compiled, because the nearest program in the cache differs: %s\n", strings.Join(p.Why, "; "))
+		}
+	}
 }
 
 // showNotes prints what the user should know.

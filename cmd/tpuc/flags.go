@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tpuc"
+	"tpuc/cache"
 	"tpuc/internal/compare"
 	"tpuc/passes"
 	"tpuc/tpu/chip"
@@ -30,6 +31,8 @@ type compileFlags struct {
 	timeout time.Duration
 	verbose bool
 	quiet   bool
+
+	noCache, verifyDigest bool
 }
 
 func (f *compileFlags) add(c *cobra.Command) {
@@ -38,7 +41,28 @@ func (f *compileFlags) add(c *cobra.Command) {
 	addCustom(c, &f.custom)
 	c.Flags().DurationVar(&f.timeout, "timeout", 0, "end the plugin's compile after this time, such as 10m; 0: no limit")
 	f.addPlugin(c)
+	f.addStore(c)
 	f.addVerbosity(c)
+}
+
+// addStore adds the flags of verbs that take compiled programs from the cache.
+func (f *compileFlags) addStore(c *cobra.Command) {
+	c.Flags().BoolVar(&f.noCache, "no-cache", false, "neither look for compiled programs in the cache nor keep them there")
+	c.Flags().BoolVar(&f.verifyDigest, "verify-digest", false, "read the model's file whole to find out whether it has changed, its weights too")
+}
+
+// store opens the cache of compiled programs; nil where it is not wanted. note is told its warnings, and whom a compile waits for. A cache that is not to
+// be had is a warning.
+func (f *compileFlags) store(note func(line string)) (*tpuc.Cache, error) {
+	if f.noCache {
+		return nil, nil
+	}
+	c, err := tpuc.OpenCache(tpuc.CacheOptions{Dir: f.cache, VerifyDigest: f.verifyDigest, Explain: f.verbose, Notify: note})
+	if err != nil && !errors.Is(err, cache.ErrNotCache) {
+		note("warning: nothing is kept: " + err.Error())
+		return nil, nil
+	}
+	return c, err
 }
 
 func (f *compileFlags) addTarget(c *cobra.Command) {
@@ -63,6 +87,8 @@ func (f *compileFlags) check() error {
 		return usagef("--verbose and --quiet are given, wanted one of them")
 	case f.timeout < 0:
 		return usagef("--timeout is %s, wanted 0 or more", f.timeout)
+	case f.noCache && f.verifyDigest:
+		return usagef("--no-cache and --verify-digest are given, wanted one of them")
 	}
 	return nil
 }

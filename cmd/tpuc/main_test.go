@@ -70,11 +70,11 @@ func onLoad(f func()) {
 //	json KEY[.KEY]... WANT the last output is JSON whose value there is WANT; * as WANT takes any value
 //
 // Conditions: [cpu-pjrt] and [libtpu], plugins on this machine or demanded by TPUC_REQUIRE; [tpu], a TPU to run on. $MODELS, $CASES
-// and $CUSTOM are the small archives of testdata.
+// and $CUSTOM are the small archives of testdata. A script's $TPUC_CACHE is its own, with the plugins of this machine.
 func TestScripts(t *testing.T) {
 	testdata, err := filepath.Abs("../../testdata")
 	require.NoError(t, err)
-	cache, err := plugin.CacheDir(plugin.Options{})
+	shared, err := plugin.CacheDir(plugin.Options{})
 	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join(testdata, "cli"),
@@ -82,6 +82,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MODELS", filepath.Join(testdata, "models"))
 			e.Setenv("CASES", filepath.Join(testdata, "cases"))
 			e.Setenv("CUSTOM", filepath.Join(testdata, "custom"))
+			cache := filepath.Join(e.WorkDir, "home", "cache") // of its own, but for the plugins
+			if err := errors.Join(os.MkdirAll(filepath.Join(shared, "plugins"), 0o755), os.MkdirAll(cache, 0o755),
+				os.Symlink(filepath.Join(shared, "plugins"), filepath.Join(cache, "plugins"))); err != nil {
+				return err
+			}
 			e.Setenv(plugin.EnvCache, cache)
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			for _, kv := range os.Environ() { // how plugins are fetched on this machine

@@ -70,6 +70,10 @@ func runRun(c *cobra.Command, path string, f *compileFlags, calls *callFlags, o 
 	}
 	p := newProgress(c.ErrOrStderr(), f)
 	o.Notify, o.Note = p.enter, p.note
+	if o.Cache, err = f.store(p.note); err != nil {
+		p.stop()
+		return err
+	}
 	m, err := tpuc.Open(c.Context(), path, o)
 	p.stop()
 	if err != nil {

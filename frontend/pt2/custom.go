@@ -26,7 +26,8 @@ type CustomOp struct {
 
 // CustomOps is a checked list of them. It is never changed, so programs may share it.
 type CustomOps struct {
-	Text string // what they were read from; empty where that is not known
+	Text   string // what they were read from; empty where that is not known
+	Digest string // of that, for keys of a cache; may be empty
 
 	byTarget map[string][]*customOp
 	all      []*customOp

@@ -85,6 +85,12 @@ func (t Type) String() string {
 // MarshalText is String, for JSON.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
+// UnmarshalText is ParseType, for JSON.
+func (t *Type) UnmarshalText(text []byte) (err error) {
+	*t, err = ParseType(string(text))
+	return err
+}
+
 // MLIR is the ranked tensor type of StableHLO text, such as "tensor<8x256xbf16>".
 func (t Type) MLIR() string {
 	var b strings.Builder

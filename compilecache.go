@@ -1,0 +1,176 @@
+package tpuc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+
+	"tpuc/cache"
+	"tpuc/tpu"
+	"tpuc/tpu/plugin"
+)
+
+// CacheOptions steer OpenCache. The zero value is the cache of the user.
+type CacheOptions struct {
+	Dir          string            // base directory of all that is cached; empty: plugin.CacheDir's
+	VerifyDigest bool              // read model files whole, weights too, instead of trusting a file that has not changed
+	Explain      bool              // find out of every miss how the nearest entry differs
+	Notify       func(line string) // warnings, and whom a compile waits for; called from any goroutine; may be nil
+}
+
+// Cache keeps what compiles make, between compiles and between processes. docs/cache.md says what is in the keys. A nil *Cache keeps nothing.
+type Cache struct {
+	o     CacheOptions
+	store *cache.Store
+}
+
+// programsDir is the folder of the store below the base directory of everything that is cached.
+const programsDir = "programs"
+
+// OpenCache opens the store; its folder is made when something is kept.
+func OpenCache(o CacheOptions) (*Cache, error) {
+	base, err := plugin.CacheDir(plugin.Options{CacheDir: o.Dir})
+	if err != nil {
+		return nil, err
+	}
+	s, err := cache.Open(filepath.Join(base, programsDir), cache.Options{Notify: o.Notify})
+	if err != nil {
+		return nil, err
+	}
+	return &Cache{o, s}, nil
+}
+
+// Store is where the entries are.
+func (c *Cache) Store() *cache.Store { return c.store }
+
+// Sections of entries.
+const (
+	sectionExecutable = "executable"
+	sectionProgram    = "program.mlir" // with the locations of the model that was compiled first
+	sectionStats      = "stats.json"   // tpu.Stats
+)
+
+// built is an executable and how it was come by.
+type built struct {
+	*tpu.Result           // of a hit without usage and log
+	Cached      Cached    // what a report says; zero without a cache
+	key         cache.Key // zero without a cache
+}
+
+// Cached says what a compile found in the cache for one program.
+type Cached struct {
+	Key    string   `json:"key"`              // ID of the program's entry
+	Hit    bool     `json:"hit"`              // the executable was there, or another process made it meanwhile
+	Waited bool     `json:"waited,omitempty"` // for that process
+	Kept   bool     `json:"kept"`             // it is there now
+	Why    []string `json:"why,omitempty"`    // of a miss, when asked for: what differs from the nearest entry
+}
+
+// build gives the executable of the request's program: from the cache, or made by the plugin in a child process and kept. Errors are those of
+// tpu.Compile, and nothing is kept then.
+func (c *Cache) build(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (*built, error) {
+	facts, err := c.facts(ctx, req, pl)
+	if err != nil {
+		return nil, err
+	}
+	if facts == nil {
+		r, err := tpu.Compile(ctx, req)
+		return &built{Result: r}, err
+	}
+	key := programKey(req, pl, facts)
+	b := &built{key: key, Cached: Cached{Key: key.ID()}}
+	e, out, err := c.store.Do(ctx, key, func(ctx context.Context) ([]cache.Section, error) {
+		if c.o.Explain {
+			b.Cached.Why = c.why(key)
+		}
+		var err error
+		if b.Result, err = tpu.Compile(ctx, req); err != nil {
+			return nil, err
+		}
+		stats, err := json.Marshal(b.Stats)
+		return []cache.Section{{Name: sectionProgram, Data: req.Program}, {Name: sectionStats, Data: stats}, {Name: sectionExecutable, Data: b.Executable}}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	b.Cached.Hit, b.Cached.Waited, b.Cached.Kept = out.Hit, out.Waited, out.Kept == nil
+	if out.Hit {
+		b.Result, err = readProgram(e)
+	}
+	return b, err
+}
+
+// readProgram is what an entry of a program holds.
+func readProgram(e *cache.Entry) (*tpu.Result, error) {
+	exe, err := e.Section(sectionExecutable)
+	if err != nil {
+		return nil, err
+	}
+	r := &tpu.Result{Executable: bytes.Clone(exe)}
+	return r, readJSON(e, sectionStats, &r.Stats)
+}
+
+func readJSON(e *cache.Entry, section string, into any) error {
+	data, err := e.Section(section)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("cache entry %s: %w", e.Path(), err)
+	}
+	return nil
+}
+
+// facts are the plugin's of the request on this machine, asked once and kept. Without a cache, and where the plugin cannot be asked, they are
+// nil: the compile itself will tell what is wrong with it.
+func (c *Cache) facts(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (*tpu.Stats, error) {
+	if c == nil {
+		return nil, nil
+	}
+	e, _, err := c.store.Do(ctx, factsKey(req.Target.Platform, pl), func(ctx context.Context) ([]cache.Section, error) {
+		req.OnPhase = nil
+		facts, err := tpu.Describe(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		data, err := json.Marshal(facts)
+		return []cache.Section{{Name: sectionStats, Data: data}}, err
+	})
+	if err != nil {
+		var failed *tpu.CompileError
+		if errors.As(err, &failed) && ctx.Err() == nil {
+			err = nil
+		}
+		return nil, err
+	}
+	defer e.Close()
+	facts := new(tpu.Stats)
+	return facts, readJSON(e, sectionStats, facts)
+}
+
+// factsKey names what a plugin's facts depend on.
+func factsKey(platform string, pl *plugin.Plugin) cache.Key {
+	var p parts
+	p.add("plugin_sha256", pl.Digest)
+	p.add("platform", platform)
+	if platform == tpu.CPU {
+		p.add("machine", machine())
+		p.add("cpu_cores", fmt.Sprint(runtime.NumCPU()))
+	}
+	p.add("compiler", tpu.Version)
+	return cache.Key{Kind: kindPlugin, Parts: p}
+}
+
+// why says how the nearest entry of a key that is missing differs; nothing where there is none.
+func (c *Cache) why(key cache.Key) []string {
+	near, ok := c.store.Near(key)
+	if !ok {
+		return nil
+	}
+	return Explain(near.Key, key)
+}
