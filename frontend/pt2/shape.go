@@ -26,6 +26,7 @@ var shapeRules = map[string]rule{
 	"broadcast_to":        seen(func(c *call, x *ref) view { return expandView(x.typ.Dims, c.expanded("size", x.typ.Dims)) }),
 	"expand_as":           seen(func(c *call, x *ref) view { return expandView(x.typ.Dims, c.ref("other").typ.Dims) }),
 	"transpose.int":       seen(func(c *call, x *ref) view { return c.swapped(x, "dim0", "dim1") }),
+	"transpose_":          seen(func(c *call, x *ref) view { return c.swapped(x, "dim0", "dim1") }),
 	"swapaxes":            seen(func(c *call, x *ref) view { return c.swapped(x, "axis0", "axis1") }),
 	"swapdims":            seen(func(c *call, x *ref) view { return c.swapped(x, "dim0", "dim1") }),
 	"t":                   seen(func(_ *call, x *ref) view { return reversedView(x) }),
