@@ -66,6 +66,35 @@ func TestLoweringMatchesEvaluator(t *testing.T) {
 	}
 }
 
+// TestHalfQuotients divides f16 by one number: every quotient is rounded once, as in torch and in the evaluator.
+func TestHalfQuotients(t *testing.T) {
+	lib, err := pjrt.Open(needPlugin(t, plugin.CPU).Path)
+	require.NoError(t, err)
+	client, err := lib.NewClient()
+	require.NoError(t, err)
+	defer client.Close()
+	for _, divisor := range []string{"%0 = constant {value=f16[] 3} : f16[]", "%0 = abs %y : f16[]"} {
+		m, err := text.Parse("in.tpu", "func @main(%x: f16[999], %y: f16[]) {\n"+divisor+`
+  %1 = broadcast %0 {shape=[999]} : f16[999]
+  %2 = div %x, %1 : f16[999]
+  return %2
+}`)
+		require.NoError(t, err)
+		numerators := make([]float64, 999)
+		for i := range numerators {
+			numerators[i] = float64(i) / 8
+		}
+		inputs := []*tensor.Tensor{tensor.FromFloats(m.Func.Params[0].Type, numerators), tensor.FromFloats(m.Func.Params[1].Type, []float64{2.9})}
+		want, err := eval.Run(m, inputs, eval.Options{})
+		require.NoError(t, err)
+		p, err := lower.Lower(m)
+		require.NoError(t, err)
+		got, err := runProgram(t, client, p, func(a lower.Arg) *tensor.Tensor { return inputs[a.Param] })
+		require.NoError(t, err)
+		require.Equal(t, want.Outputs[0].Floats(), got[0].Floats())
+	}
+}
+
 // execute compiles p in this process and runs it on golden.Random's inputs and weights.
 func execute(t *testing.T, client *pjrt.Client, m *ir.Module, p *lower.Program, seed uint64) (*eval.Result, error) {
 	results, err := runProgram(t, client, p, func(a lower.Arg) *tensor.Tensor {
