@@ -23,7 +23,10 @@ var raiseRules = []Rule{
 	counted("gelu", "x / 2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2/pi) (x + 0.044715 x^3)).", op.Mul.Op, gelu),
 	counted("silu", "x * sigmoid(x).", op.Mul.Op, silu),
 	counted("in_f32", "convert(f(convert(x))) is f(x) where f computes in f32 and rounds once.", op.Convert.Op, inF32),
+	rule("softmax_shift", "softmax(x - max(x)) is softmax(x).", op.Softmax.Op, softmaxShift),
 	counted("rope", "x * cos + rotated(x) * sin, where halves or neighbours of the last dimension are swapped and half of them negated.", op.Add.Op, rope),
 	counted("attention", "softmax(scale q k' + mask) v, eager or decomposed, the fully masked row that gives 0 included.", op.Dot.Op, attention),
 	rule("repeat_kv", "Attention over repeated key and value heads reads the heads before the repetition.", op.Attention.Op, repeatKV),
+	counted("experts", "Rows times a matrix each that is taken from a stack are, sorted by matrix, the groups of grouped_dot.", op.Dot.Op, experts),
+	counted("experts_rounded", "convert(product) of such rows, below f32, likewise.", op.Convert.Op, roundedExperts),
 }

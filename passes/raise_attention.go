@@ -6,6 +6,7 @@ import (
 
 	"tpuc/ir"
 	"tpuc/ir/op"
+	"tpuc/ir/tensor"
 )
 
 // Rules of raise for attention.
@@ -106,20 +107,19 @@ func attention(b *ir.Builder, n *ir.Node, u uses) []*ir.Value {
 	}
 	p, plain := unsafe(p, u)
 	rank := p.Type.Rank()
-	if rank != 3 && rank != 4 || p.Type.Dims[rank-2] != l || p.Type.Dims[rank-1] != keys ||
-		!op.Softmax.Is(p.Def) || op.Softmax.Attr(p.Def).Axis != int64(rank)-1 {
+	if rank != 3 && rank != 4 || p.Type.Dims[rank-2] != l || p.Type.Dims[rank-1] != keys {
 		return nil
 	}
-	x := p.Def.Args[0]
-	if u[x] != 1 && (plain || u[x] != 2) {
-		return nil // something else reads the scores
+	x, sinks := normalised(b, p, u)
+	if x == nil || u[x] != 1 && (plain || u[x] != 2) {
+		return nil // no softmax, or something else reads the scores
 	}
 	s := scores{batch: p.Type.Dims[:rank-2], l: l, keys: keys, scale: 1}
 	if !s.follow(x, u, true) {
 		return nil
 	}
 	batch := s.batch // batch and heads
-	if rank == 3 {
+	if len(batch) == 1 {
 		batch = []int64{1, s.batch[0]}
 	}
 	q, k := s.product.Args[0], s.product.Args[1]
@@ -136,21 +136,13 @@ func attention(b *ir.Builder, n *ir.Node, u uses) []*ir.Value {
 		k = swapped(b, k)
 	}
 	args := []*ir.Value{four(unscale(q, &s.scale), l, e), four(unscale(k, &s.scale), keys, e), four(v, keys, ev)}
-	if s.mask != nil {
-		m := unbroadcast(b, s.mask)
-		lead := batch
-		if product(m.Type.Dims[:m.Type.Rank()-2]) == 1 {
-			lead = []int64{1, 1}
-		} else if m.Type.Rank() == 4 {
-			lead = m.Type.Dims[:2]
-		}
-		m = reshapeTo(b, m, slices.Concat(lead, m.Type.Dims[m.Type.Rank()-2:]))
-		if s.masked {
-			m = op.Not.Make(b, m)
-		}
-		args = append(args, m)
+	if len(s.masks) > 0 {
+		args = append(args, s.mask(b, batch))
 	}
-	y := op.Attention.Make(b, op.AttentionAttr{Scale: s.scale, Softcap: s.softcap, Plain: plain}, args...)
+	if sinks != nil {
+		args = append(args, sinks)
+	}
+	y := op.Attention.Make(b, op.AttentionAttr{Scale: s.scale, Softcap: s.softcap, Plain: plain, Sinks: sinks != nil}, args...)
 	return one(reshapeTo(b, y, n.Outs[0].Type.Dims))
 }
 
@@ -181,17 +173,79 @@ func unsafe(p *ir.Value, u uses) (y *ir.Value, plain bool) {
 	return y, false
 }
 
+// normalised matches p = softmax(x) along the last dimension, or the part over x of softmax(concat(x, s)), where s is one sink a head.
+func normalised(b *ir.Builder, p *ir.Value, u uses) (x, sinks *ir.Value) {
+	last := p.Type.Rank() - 1
+	softmax := func(v *ir.Value) bool { return op.Softmax.Is(v.Def) && op.Softmax.Attr(v.Def).Axis == int64(last) }
+	if softmax(p) {
+		return p.Def.Args[0], nil
+	}
+	if !op.Slice.Is(p.Def) || last != 3 {
+		return nil, nil
+	}
+	y := p.Def.Args[0]
+	if !softmax(y) || !u.sole(y, y.Def.Args[0]) {
+		return nil, nil
+	}
+	c := y.Def.Args[0].Def
+	if !op.Concat.Is(c) || len(c.Args) != 2 || op.Concat.Attr(c).Axis != int64(last) || c.Args[1].Type.Dims[last] != 1 ||
+		!p.Type.Equal(c.Args[0].Type) || slices.Max(op.Slice.Attr(p.Def).Start) != 0 {
+		return nil, nil
+	}
+	heads := p.Type.Dims[1]
+	s, dims := spread(c.Args[1])
+	if s.Type.Elements() != heads || heads > 1 && !slices.Equal(dims, []int64{1}) {
+		return nil, nil
+	}
+	return c.Args[0], reshapeTo(b, s, []int64{heads})
+}
+
 // scores is the way from attention's first product to its softmax.
 type scores struct {
 	batch   []int64 // extents of batch and heads at the softmax, or of both as one
 	l, keys int64
 
 	product *ir.Node
-	crossed bool      // the product's second argument is [..., e, keys]
-	mask    *ir.Value // bool or float of the scores' shape; nil: none
-	masked  bool      // the mask holds where a key does not take part
+	crossed bool        // the product's second argument is [..., e, keys]
+	masks   []*ir.Value // of the scores' shape: floats that are added, or one bool; none: no mask
+	masked  bool        // the bool holds where a key does not take part
 	scale   float64
 	softcap float64
+}
+
+// mask is the masks as one [B|1, Hq|1, L|1, S|1].
+func (s *scores) mask(b *ir.Builder, batch []int64) (sum *ir.Value) {
+	for _, m := range s.masks {
+		m = unbroadcast(b, m)
+		lead := batch
+		if product(m.Type.Dims[:m.Type.Rank()-2]) == 1 {
+			lead = []int64{1, 1}
+		} else if m.Type.Rank() == 4 {
+			lead = m.Type.Dims[:2]
+		}
+		m = reshapeTo(b, m, slices.Concat(lead, m.Type.Dims[m.Type.Rank()-2:]))
+		if sum == nil {
+			sum = m
+			continue
+		}
+		dims := slices.Clone(sum.Type.Dims)
+		for d := range dims {
+			dims[d] = max(dims[d], m.Type.Dims[d])
+		}
+		sum = op.Add.Make(b, stretch(b, m, dims), stretch(b, sum, dims))
+	}
+	if s.masked {
+		return op.Not.Make(b, sum)
+	}
+	return sum
+}
+
+// stretch repeats x along dimensions of extent 1.
+func stretch(b *ir.Builder, x *ir.Value, dims []int64) *ir.Value {
+	if slices.Equal(x.Type.Dims, dims) {
+		return x
+	}
+	return op.Broadcast.Make(b, op.BroadcastAttr{Shape: dims, Dims: upTo(0, int64(len(dims)))}, x)
 }
 
 // follow goes back from x: a mask, which comes last, a soft cap, factors, reshapes that keep queries and keys, the product. outer is true
@@ -202,7 +256,10 @@ func (s *scores) follow(x *ir.Value, u uses, outer bool) bool {
 		return false
 	}
 	inner := func(y *ir.Value, outer bool) bool { return u.sole(y) && s.follow(y, u, outer) }
-	// A mask has the softmax's dimensions, so that it can be the composite's.
+	// A mask has the softmax's dimensions, or batch and heads apart where the softmax has them as one, so that it can be the composite's.
+	if outer && len(s.batch) == 1 && rank == 4 && product(x.Type.Dims[:2]) == s.batch[0] {
+		s.batch = x.Type.Dims[:2]
+	}
 	whole := slices.Equal(x.Type.Dims[:rank-2], s.batch) || len(s.batch) == 2 && rank == 3
 	switch {
 	case op.Dot.Is(n):
@@ -211,17 +268,17 @@ func (s *scores) follow(x *ir.Value, u uses, outer bool) bool {
 		return n.Args[0].Type.DType == x.Type.DType && (s.crossed || isBatched(n, nb, nb+1))
 	case op.Reshape.Is(n):
 		return inner(n.Args[0], outer)
-	case op.Add.Is(n) && outer && whole && s.mask == nil:
+	case op.Add.Is(n) && outer && whole && (len(s.masks) == 0 || s.masks[0].Type.DType != tensor.Bool):
 		for _, p := range pairs(n) {
 			try := *s
-			try.mask = p[1]
+			try.masks = append(slices.Clip(s.masks), p[1])
 			if u.sole(p[0]) && try.follow(p[0], u, outer) {
 				*s = try
 				return true
 			}
 		}
-	case op.Select.Is(n) && outer && whole && s.mask == nil:
-		s.mask = n.Args[0]
+	case op.Select.Is(n) && outer && whole && len(s.masks) == 0:
+		s.masks = []*ir.Value{n.Args[0]}
 		if is(n.Args[2], math.Inf(-1)) {
 			return inner(n.Args[1], outer)
 		}
@@ -281,6 +338,19 @@ func swapped(b *ir.Builder, x *ir.Value) *ir.Value {
 		return x
 	}
 	return op.Transpose.Make(b, op.TransposeAttr{Perm: perm}, x)
+}
+
+// softmaxShift matches softmax(x - max(x)), which subtracts what softmax subtracts by itself.
+func softmaxShift(b *ir.Builder, n *ir.Node) []*ir.Value {
+	a, d := op.Softmax.Attr(n), n.Args[0].Def
+	if !wide(n.Args[0]) || !op.Sub.Is(d) {
+		return nil
+	}
+	m, dims := spread(d.Args[1])
+	if x, axes := reduced(m, op.Max, dims); x == d.Args[0] && slices.Equal(axes, []int64{a.Axis}) {
+		return one(op.Softmax.Make(b, a, x))
+	}
+	return nil
 }
 
 // repeatKV drops the repetition of key and value heads before attention, as in transformers' repeat_kv: attention shares each of Hk
