@@ -1,8 +1,6 @@
 package pt2
 
 import (
-	"math"
-
 	"tpuc/ir"
 	"tpuc/ir/op"
 	"tpuc/ir/tensor"
@@ -25,16 +23,21 @@ func frexp(c *call) []*ir.Value {
 	if w.Type.DType == tensor.F64 {
 		bits, width, bias = tensor.I64, 52, 1022
 	}
-	f := fb{c.b, c}
-	// Subnormal numbers are brought into the range of normal ones first.
-	small := compare(c.b, op.LT, op.Abs.Make(c.b, w), f.c(w, math.Ldexp(1, int(2-bias))))
-	scaled := op.Select.Make(c.b, small, f.scale(w, math.Ldexp(1, int(width))), w)
-	raw := op.Bitcast.Make(c.b, op.BitcastAttr{To: bits}, scaled)
+	least, _ := bits.IntRange() // the sign bit
+	raw := op.Bitcast.Make(c.b, op.BitcastAttr{To: bits}, w)
 	k := func(v int64) *ir.Value { return like(c.b, raw, intScalar(v)) }
-	exponent := op.And.Make(c.b, op.ShiftRight.Make(c.b, raw, k(width)), k(2*bias+3))
-	exponent = op.Sub.Make(c.b, exponent, op.Select.Make(c.b, small, k(bias+width), k(bias)))
-	rest := op.And.Make(c.b, raw, k(^((2*bias + 3) << width)))
-	mantissa := op.Bitcast.Make(c.b, op.BitcastAttr{To: w.Type.DType}, op.Or.Make(c.b, rest, k(bias<<width)))
-	plain := op.And.Make(c.b, op.IsFinite.Make(c.b, w), compare(c.b, op.NE, w, f.c(w, 0)))
+	and := func(x *ir.Value, mask int64) *ir.Value { return op.And.Make(c.b, x, k(mask)) }
+	field := 2*bias + 3 // all ones
+	power := func(x *ir.Value) *ir.Value { return and(op.ShiftRight.Make(c.b, x, k(width)), field) }
+	// A subnormal number is its low bits, as an integer, times a power of two: processors may take it for 0 in arithmetic.
+	low := and(raw, 1<<width-1)
+	small := compare(c.b, op.EQ, power(raw), k(0))
+	normal := op.Select.Make(c.b, small, op.Bitcast.Make(c.b, op.BitcastAttr{To: bits}, c.cast(low, w.Type.DType)), raw)
+	exponent := op.Sub.Make(c.b, power(normal), op.Select.Make(c.b, small, k(2*bias+width), k(bias)))
+	sign := and(raw, least)
+	mantissa := op.Or.Make(c.b, op.Or.Make(c.b, sign, and(normal, 1<<width-1)), k(bias<<width))
+	mantissa = op.Bitcast.Make(c.b, op.BitcastAttr{To: w.Type.DType}, mantissa)
+	zero := op.And.Make(c.b, small, compare(c.b, op.EQ, low, k(0)))
+	plain := op.And.Make(c.b, op.IsFinite.Make(c.b, w), op.Not.Make(c.b, zero))
 	return []*ir.Value{c.cast(op.Select.Make(c.b, plain, mantissa, w), d), c.cast(op.Select.Make(c.b, plain, exponent, k(0)), tensor.I32)}
 }
