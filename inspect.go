@@ -51,6 +51,7 @@ type Inspection struct {
 
 	Manifest *artifact.Manifest `json:"manifest,omitempty"`
 	Sections []artifact.File    `json:"sections,omitempty"`
+	Verified bool               `json:"verified,omitempty"` // every byte of the artifact was checked, as asked for
 
 	IR string `json:"ir,omitempty"` // text of the module or, of an artifact, StableHLO; only when asked for
 }
@@ -102,6 +103,7 @@ type OpCount struct {
 // InspectOptions ask for more than an overview.
 type InspectOptions struct {
 	IR     bool             // the module's text
+	Verify bool             // of an artifact: check every byte
 	Dims   map[string]int64 // sizes of symbolic dimensions for it; nil: the export's example
 	Custom *pt2.CustomOps   // functions for operators that torch does not define; may be nil
 }
@@ -128,6 +130,9 @@ func Inspect(ctx context.Context, path string, o InspectOptions) (*Inspection, e
 	}
 	if err != nil {
 		return nil, err
+	}
+	if o.Verify && s.Kind != KindArtifact {
+		return nil, fmt.Errorf("%s is no artifact: only an artifact's bytes can be verified", path)
 	}
 	if o.IR && s.Kind == KindWeights {
 		return nil, fmt.Errorf("%s holds tensors and no program: there is no text to show", path)
@@ -341,6 +346,12 @@ func (s *Inspection) artifact(path string, o InspectOptions) error {
 	s.Kind, s.Sections = KindArtifact, a.Sections
 	m := a.Manifest
 	s.Manifest = &m
+	if o.Verify {
+		if err := a.Verify(); err != nil {
+			return errors.Join(err, a.Close())
+		}
+		s.Verified = true
+	}
 	for i := range m.Programs {
 		if !o.IR {
 			break

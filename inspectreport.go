@@ -133,6 +133,9 @@ func (s *Inspection) writeArtifact(row rower) {
 		row(name, "%s, %s", f.Name, Bytes(f.Size))
 		name = ""
 	}
+	if s.Verified {
+		row("verified", "every byte")
+	}
 }
 
 // leafRows prints inputs or outputs, a line each; a list's name stands before its first line only.

@@ -39,6 +39,7 @@ by class, operators with those that are not supported, and what else stands in t
 		},
 	}
 	c.Flags().BoolVar(&o.IR, "ir", false, "show the imported module too, with the example's sizes unless --dim gives others; of an artifact its StableHLO")
+	c.Flags().BoolVar(&o.Verify, "verify", false, "check every byte of an artifact")
 	addDims(c, &dims)
 	addCustom(c, &custom)
 	addJSON(c, &asJSON)

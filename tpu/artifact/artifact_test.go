@@ -46,6 +46,7 @@ func sample() (Manifest, Contents) {
 		Constants: func(int) (*tensor.Tensor, error) { return constant, nil },
 		State:     func(int) (*tensor.Tensor, error) { return zero, nil },
 		Weights:   func(int) (*tensor.Tensor, error) { return w, nil },
+		Graph:     []byte("a graph"),
 	}
 }
 
@@ -147,7 +148,7 @@ func TestContainer(t *testing.T) {
 		_, err = b.ReadFrom(r)
 		require.NoError(t, err) // the CRC-32 too
 	}
-	require.Equal(t, []string{ManifestSection, ProgramSection(0), ExecutableSection(0), ConstantsSection, WeightsSection, DirectorySection}, names)
+	require.Equal(t, []string{ManifestSection, ProgramSection(0), ExecutableSection(0), ConstantsSection, WeightsSection, GraphSection, DirectorySection}, names)
 }
 
 // Every flipped bit is noticed, by Open or by Verify, and nothing panics.

@@ -101,3 +101,25 @@ func TestPrograms(t *testing.T) {
 	require.ErrorContains(t, err, "no program takes inputs (f32[5])")
 	require.ErrorContains(t, err, "program 1 takes (f32[3])")
 }
+
+// All tensors that a checkpoint lacks or has otherwise are named in one message; what else it holds is nobody's business.
+func TestWeightsDiffer(t *testing.T) {
+	m, w, c := linear()
+	other := func(name string, dims ...int64) artifact.Weight {
+		return artifact.Weight{Name: name, Names: []string{name}, Class: "weight", Type: artifact.MakeType(tensor.Make(tensor.F32, dims...)), Expr: fmt.Sprintf("%q", name)}
+	}
+	// Three more weights, which no program reads.
+	m.Weights = append(m.Weights, other("a.bias", 4), other("b.scale", 2, 2), other("c.gone", 3))
+	path := build(t, t.TempDir(), linearProgram, m, artifact.Contents{Constants: only(c)})
+	_, err := Open(t.Context(), path, Options{Weights: memory{
+		"tied.weight": tensor.Zeros(tensor.Make(tensor.F32, 32, 16)), "a.bias": tensor.Zeros(tensor.Make(tensor.BF16, 4)),
+		"b.scale": tensor.Zeros(tensor.Make(tensor.I8, 3)), "more": w,
+	}})
+	for _, want := range []string{
+		`tensor "tied.weight" has shape [32 16], wanted [16 32]`, `tensor "a.bias" has dtype bf16, wanted f32`,
+		`tensor "b.scale" is i8[3], wanted f32[2,2]`, `no tensor "c.gone", wanted f32[3]`,
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	require.NotContains(t, err.Error(), "more")
+}
