@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"tpuc"
-	"tpuc/tpu/runtime"
 )
 
 func newBench() *cobra.Command {
 	f, o := &compileFlags{}, tpuc.BenchOptions{}
 	var inputs, dims []string
 	var random uint64
-	var weights, onMiss string
+	var weights string
+	var onMiss policyFlag
 	var noCompile, asJSON bool
 	c := &cobra.Command{
 		Use:   "bench ARTIFACT",
@@ -43,9 +43,9 @@ side by side, each with its own state. Before them calls are made for --warmup t
 			if err := o.Check(); err != nil {
 				return usagef("%v", err)
 			}
-			policy, err := runtime.ParsePolicy(onMiss)
+			policy, err := onMiss.policy()
 			if err != nil {
-				return usagef("--on-miss: %v", err)
+				return err
 			}
 			oo := tpuc.OpenOptions{Weights: weights, NoCompile: noCompile, OnMiss: policy, Plugin: f.plugin()}
 			return runBench(c, args[0], f, oo, co, o, asJSON)
@@ -60,9 +60,10 @@ side by side, each with its own state. Before them calls are made for --warmup t
 	fs.Uint64Var(&random, "random", 0, "make the inputs from this seed: floats normal, integers 0 or 1")
 	fs.StringArrayVar(&dims, "dim", nil, "make random inputs for the program with this size: NAME=SIZE; may be repeated")
 	fs.StringVar(&weights, "weights", "", "take the weights from this safetensors file, .pt2 archive or checkpoint folder instead")
-	fs.StringVar(&onMiss, "on-miss", string(runtime.Strict), "what becomes of shapes that no program has: strict (an error), compile or pad")
+	onMiss.add(c)
 	fs.BoolVar(&noCompile, "no-compile", false, "never compile: exit with status 4 where that would be needed")
 	f.addPlugin(c)
+	f.addStore(c)
 	f.addVerbosity(c)
 	addJSON(c, &asJSON)
 	return c
@@ -79,6 +80,10 @@ func runBench(c *cobra.Command, path string, f *compileFlags, oo tpuc.OpenOption
 	defer func() { err = errors.Join(err, files.Close()) }()
 	p := newProgress(c.ErrOrStderr(), f)
 	oo.Notify, oo.Note = p.enter, p.note
+	if oo.Cache, err = f.store(p.note); err != nil {
+		p.stop()
+		return err
+	}
 	m, err := tpuc.Open(c.Context(), path, oo)
 	p.stop()
 	if err != nil {

@@ -6,11 +6,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"tpuc"
+	"tpuc/tpu/runtime"
 )
 
 func newRun() *cobra.Command {
 	f, calls := &compileFlags{}, &callFlags{}
 	var noCompile bool
+	var onMiss policyFlag
 	c := &cobra.Command{
 		Use:   "run ARTIFACT|MODEL",
 		Short: "Run an artifact, or compile a model and run it",
@@ -20,7 +22,9 @@ Without --expected and --expected-state the outputs are listed with their smalle
 With them every comparison is printed with its worst element, and the exit status is 3 if any differs.
 
 A MODEL is compiled for --target first, with symbolic dimensions of --dim or else of the first inputs. An ARTIFACT is
-compiled again only where its executable was made by another plugin.`,
+compiled again only where its executable was made by another plugin. A call of shapes that it has no program for is what
+--on-miss says: an error; run by a larger program, with padding, where that is proved to change nothing; or a reason to
+compile a further program (docs/runtime.md).`,
 		Example: `  tpuc run model.tpuc --random 1
   tpuc run model.tpuc --inputs inputs.safetensors --expected outputs.safetensors
   tpuc run decode.tpuc --inputs step1.npz --inputs step2.npz --expected-state cache1.safetensors -o out.safetensors
@@ -43,6 +47,9 @@ compiled again only where its executable was made by another plugin.`,
 			if c.Flags().Changed("target") {
 				o.Target = &target
 			}
+			if o.OnMiss, err = onMiss.policy(); err != nil {
+				return err
+			}
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -51,8 +58,31 @@ compiled again only where its executable was made by another plugin.`,
 	}
 	f.add(c)
 	calls.add(c)
+	onMiss.add(c)
 	c.Flags().BoolVar(&noCompile, "no-compile", false, "never compile: exit with status 4 where that would be needed")
 	return c
+}
+
+// policyFlag is --on-miss of the verbs that run artifacts.
+type policyFlag string
+
+func (f *policyFlag) add(c *cobra.Command) {
+	c.Flags().StringVar((*string)(f), "on-miss", string(runtime.Strict), "what becomes of shapes that no program has: strict (an error), compile or pad")
+	complete(c, "on-miss", func() []string {
+		var out []string
+		for _, p := range runtime.Policies {
+			out = append(out, string(p))
+		}
+		return out
+	})
+}
+
+func (f policyFlag) policy() (runtime.Policy, error) {
+	p, err := runtime.ParsePolicy(string(f))
+	if err != nil {
+		return "", usagef("--on-miss: %v", err)
+	}
+	return p, nil
 }
 
 func runRun(c *cobra.Command, path string, f *compileFlags, calls *callFlags, o tpuc.OpenOptions, co tpuc.CallOptions, dims map[string]int64) (err error) {

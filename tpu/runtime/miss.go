@@ -88,17 +88,18 @@ func (m *Model) further(dims map[string]int64, inputs []*tensor.Tensor) *job {
 	}
 	m.jobs[key] = j
 	m.stats.compiling.Add(1)
-	line := fmt.Sprintf("compiling a program for %s%s", strings.ReplaceAll(strings.ReplaceAll(key, "--dim ", ""), "=", " = "), m.changed(*m.programs.Load(), inputs))
+	words := strings.ReplaceAll(strings.TrimPrefix(strings.ReplaceAll(key, " --dim ", ", "), "--dim "), "=", " = ")
+	line := fmt.Sprintf("compiling a program for %s%s", words, m.changed(*m.programs.Load(), inputs))
 	m.background.Go(func() {
 		m.notify(line)
 		start := time.Now()
 		j.err = m.specialize(m.ctx, dims)
 		if j.err == nil {
 			m.stats.compiled.Add(1)
-			m.notify(fmt.Sprintf("compiled a program for %s in %.1f s", strings.ReplaceAll(key, "--dim ", ""), time.Since(start).Seconds()))
+			m.notify(fmt.Sprintf("compiled a program for %s in %.1f s", words, time.Since(start).Seconds()))
 		} else {
 			m.stats.compileFailures.Add(1)
-			j.err = fmt.Errorf("no program for %s: %w", strings.ReplaceAll(key, "--dim ", ""), j.err)
+			j.err = fmt.Errorf("no program for %s: %w", words, j.err)
 			if m.ctx.Err() == nil {
 				m.notify(j.err.Error())
 			}

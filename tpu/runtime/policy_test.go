@@ -230,7 +230,7 @@ func TestCompileOnMiss(t *testing.T) {
 	// A failure is told to who waits, and the next call tries again.
 	c.err = errors.New("the plugin crashed")
 	_, err = s.Run(t.Context(), rowsInput(6))
-	require.ErrorContains(t, err, "no program for batch=6: the plugin crashed")
+	require.ErrorContains(t, err, "no program for batch = 6: the plugin crashed")
 	c.err = nil
 	runRows(t, s, 6, 6)
 	stats := model.Stats()
