@@ -20,16 +20,40 @@ var lossRules = map[string]rule{
 	"kl_div":                           value(klDiv),
 	"nll_loss":                         value(func(c *call) *ir.Value { return c.negativeLogLikelihood(c.val("self"), 0) }),
 	"nll_loss_nd":                      value(func(c *call) *ir.Value { return c.negativeLogLikelihood(c.val("self"), 0) }),
-	"cross_entropy_loss":               value(crossEntropy),
+	"cross_entropy_loss":               value(func(c *call) *ir.Value { return c.crossEntropy(c.val("self")) }),
+	"torch.ops.torch_nn._linear_cross_entropy_batch_chunked":              values(linearCrossEntropy),
+	"torch.ops.torch_nn._linear_cross_entropy_batch_chunked_no_reduction": values(linearCrossEntropy),
 }
 
-// reduced applies the argument reduction: 0 keeps all elements, 1 takes the mean, 2 the sum.
+// Reductions of losses.
+const (
+	reduceNone = 0
+	reduceMean = 1
+	reduceSum  = 2
+)
+
+// reduction is the argument of that name, a number or a word; where the operator lacks it, none.
+func (c *call) reduction() int64 {
+	if !c.has("reduction") {
+		return reduceNone
+	}
+	if !c.isString("reduction") {
+		return c.int("reduction")
+	}
+	kind, ok := map[string]int64{"none": reduceNone, "mean": reduceMean, "sum": reduceSum}[c.str("reduction")]
+	if !ok {
+		c.failf("reduction is %q, wanted none, mean or sum", clip(c.str("reduction")))
+	}
+	return kind
+}
+
+// reduced applies the argument reduction.
 func (c *call) reduced(l *ir.Value) *ir.Value {
 	all := iotaInts(l.Type.Rank())
-	switch c.int("reduction") {
-	case 1:
+	switch c.reduction() {
+	case reduceMean:
 		return c.meanOf(l, all, false)
-	case 2:
+	case reduceSum:
 		return reduce(c.b, op.Sum, l, all, false)
 	}
 	return l
@@ -105,15 +129,42 @@ func klDiv(c *call) *ir.Value {
 	return c.cast(c.reduced(l), d)
 }
 
-// crossEntropy takes targets as class indices, or as probabilities of all classes.
-func crossEntropy(c *call) *ir.Value {
-	x := c.val("self")
+// linearCrossEntropy is the cross entropy of a linear layer's results, which torch computes by chunks of rows. Its gradients, further results,
+// are empty where they are not asked for.
+func linearCrossEntropy(c *call) []*ir.Value {
+	x, w, b := c.val("input"), c.val("linear_weight"), c.opt("linear_bias")
+	if x.Type.Rank() != 2 || w.Type.Rank() != 2 {
+		c.failf("input is %s, linear_weight %s, wanted rank 2", x.Type, w.Type)
+	}
+	for _, arg := range []string{"compute_input_grad", "compute_linear_weight_grad", "compute_linear_bias_grad"} {
+		if c.has(arg) && c.bool(arg) {
+			c.unsupported("%s=True; export the model without gradients", arg)
+		}
+	}
+	d := x.Type.DType
+	x, w = c.cast(x, wide(d)), c.cast(w, wide(d))
+	if b != nil {
+		b = c.cast(b, wide(d))
+	}
+	out := []*ir.Value{c.cast(c.crossEntropy(c.linear(x, w, b)), d)}
+	if len(outputNames(c.node)) > 1 {
+		none := splat(c.b, d, intScalar(0), []int64{0, 0})
+		out = append(out, none, none, splat(c.b, d, intScalar(0), []int64{0}))
+	}
+	return out
+}
+
+// crossEntropy of scores x takes targets as class indices, or as probabilities of all classes.
+func (c *call) crossEntropy(x *ir.Value) *ir.Value {
 	d := x.Type.DType
 	axis := int64(min(1, x.Type.Rank()-1))
 	if axis < 0 {
 		c.failf("self is %s, wanted rank 1 or more", x.Type)
 	}
-	smoothing := c.float("label_smoothing")
+	smoothing := 0.0
+	if c.has("label_smoothing") {
+		smoothing = c.float("label_smoothing")
+	}
 	logp := op.LogSoftmax.Make(c.b, op.LogSoftmaxAttr{Axis: axis}, c.cast(x, wide(d)))
 	t := c.val("target")
 	if t.Type.DType.IsInt() {
@@ -129,7 +180,7 @@ func crossEntropy(c *call) *ir.Value {
 		l = f.mul(l, along(c.b, c.cast(w, l.Type.DType), l.Type.Dims, int(axis)))
 	}
 	l = f.neg(reduce(c.b, op.Sum, l, []int64{axis}, false))
-	if c.int("reduction") == 1 { // the mean over everything but classes
+	if c.reduction() == reduceMean { // the mean over everything but classes
 		s := reduce(c.b, op.Sum, l, iotaInts(l.Type.Rank()), false)
 		return c.cast(op.Div.Make(c.b, s, f.c(s, float64(l.Type.Elements()))), d)
 	}
@@ -172,7 +223,7 @@ func (c *call) negativeLogLikelihood(logp *ir.Value, smoothing float64) *ir.Valu
 		all = op.Select.Make(c.b, ignored, f.c(all, 0), all)
 		l = f.add(f.scale(l, 1-smoothing), f.scale(all, smoothing/float64(classes)))
 	}
-	if c.int("reduction") == 1 {
+	if c.reduction() == reduceMean {
 		all := iotaInts(l.Type.Rank())
 		return c.cast(op.Div.Make(c.b, reduce(c.b, op.Sum, l, all, false), reduce(c.b, op.Sum, w, all, false)), d)
 	}

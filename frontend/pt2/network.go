@@ -11,26 +11,27 @@ import (
 
 // networkRules are the layers that the IR keeps whole where it can: attention, norms and convolutions.
 var networkRules = map[string]rule{
-	"scaled_dot_product_attention": value(attention),
-	"layer_norm":                   value(layerNorm),
-	"native_layer_norm":            values(nativeLayerNorm),
-	"rms_norm":                     value(rmsNorm),
-	"group_norm":                   value(func(c *call) *ir.Value { return c.groupNorm(c.int("num_groups")) }),
-	"native_group_norm":            values(nativeGroupNorm),
-	"conv1d":                       value(func(c *call) *ir.Value { return c.conv(1) }),
-	"conv2d":                       value(func(c *call) *ir.Value { return c.conv(2) }),
-	"conv3d":                       value(func(c *call) *ir.Value { return c.conv(3) }),
-	"conv1d.padding":               value(func(c *call) *ir.Value { return c.conv(1) }),
-	"conv2d.padding":               value(func(c *call) *ir.Value { return c.conv(2) }),
-	"conv3d.padding":               value(func(c *call) *ir.Value { return c.conv(3) }),
-	"conv_transpose1d":             value(func(c *call) *ir.Value { return c.convTranspose(1) }),
-	"conv_transpose2d.input":       value(func(c *call) *ir.Value { return c.convTranspose(2) }),
-	"conv_transpose3d.input":       value(func(c *call) *ir.Value { return c.convTranspose(3) }),
-	"convolution":                  value(convolution),
-	"_weight_norm":                 value(func(c *call) *ir.Value { return weightNorm(c) }),
-	"embedding":                    value(func(c *call) *ir.Value { return op.Embedding.Make(c.b, c.val("weight"), c.val("indices")) }),
-	"cosine_similarity":            value(cosineSimilarity),
-	"_grouped_mm":                  value(groupedMM),
+	"scaled_dot_product_attention":                value(attention),
+	"_scaled_dot_product_flash_attention_for_cpu": values(flashAttention),
+	"layer_norm":             value(layerNorm),
+	"native_layer_norm":      values(nativeLayerNorm),
+	"rms_norm":               value(rmsNorm),
+	"group_norm":             value(func(c *call) *ir.Value { return c.groupNorm(c.int("num_groups")) }),
+	"native_group_norm":      values(nativeGroupNorm),
+	"conv1d":                 value(func(c *call) *ir.Value { return c.conv(1) }),
+	"conv2d":                 value(func(c *call) *ir.Value { return c.conv(2) }),
+	"conv3d":                 value(func(c *call) *ir.Value { return c.conv(3) }),
+	"conv1d.padding":         value(func(c *call) *ir.Value { return c.conv(1) }),
+	"conv2d.padding":         value(func(c *call) *ir.Value { return c.conv(2) }),
+	"conv3d.padding":         value(func(c *call) *ir.Value { return c.conv(3) }),
+	"conv_transpose1d":       value(func(c *call) *ir.Value { return c.convTranspose(1) }),
+	"conv_transpose2d.input": value(func(c *call) *ir.Value { return c.convTranspose(2) }),
+	"conv_transpose3d.input": value(func(c *call) *ir.Value { return c.convTranspose(3) }),
+	"convolution":            value(convolution),
+	"_weight_norm":           value(func(c *call) *ir.Value { return weightNorm(c) }),
+	"embedding":              value(func(c *call) *ir.Value { return op.Embedding.Make(c.b, c.val("weight"), c.val("indices")) }),
+	"cosine_similarity":      value(cosineSimilarity),
+	"_grouped_mm":            value(groupedMM),
 	"torch.ops.transformers.grouped_mm_fallback": value(groupedFallback),
 }
 
@@ -82,6 +83,39 @@ func attention(c *call) *ir.Value {
 		args = append(args, c.attentionMask(mask, batch, rows))
 	}
 	return reshape(c.b, op.Attention.Make(c.b, a, args...), out)
+}
+
+// flashAttention is attention of rank 4 and the logarithms of the sums of the exponentials of its scores, [batch, heads, queries] in f32 at least.
+func flashAttention(c *call) []*ir.Value {
+	q, k, mask := c.val("query"), c.val("key"), c.opt("attn_mask")
+	if q.Type.Rank() != 4 || k.Type.Rank() != 4 {
+		c.failf("query and key are %s and %s, wanted rank 4", q.Type, k.Type)
+	}
+	out := attention(c)
+	d := wide(q.Type.DType)
+	heads, keys := q.Type.Dims[1], k.Type.Dims[1]
+	if keys < 1 || heads%keys != 0 {
+		c.failf("%d query heads for %d key heads, wanted a multiple", heads, keys)
+	}
+	dims := []int64{q.Type.Dims[0], keys, heads / keys, q.Type.Dims[2], k.Type.Dims[2]}
+	group := reshape(c.b, c.cast(q, d), []int64{dims[0], keys, dims[2] * dims[3], q.Type.Dims[3]})
+	f := fb{c.b, c}
+	s := c.matmul(group, swap(c.b, c.cast(k, d), 2, 3))
+	s = reshape(c.b, s, []int64{dims[0], heads, dims[3], dims[4]})
+	s = f.scale(s, c.floatOr("scale", 1/math.Sqrt(float64(max(q.Type.Dims[3], 1)))))
+	low := f.c(s, math.Inf(-1))
+	switch {
+	case mask == nil:
+	case mask.Type.DType == tensor.Bool:
+		s = op.Select.Make(c.b, op.BroadcastTo(c.b, mask, s.Type.Dims), s, low)
+	default:
+		s = f.add(s, op.BroadcastTo(c.b, c.cast(mask, d), s.Type.Dims))
+	}
+	if c.bool("is_causal") {
+		before := compare(c.b, op.GE, counting(c.b, tensor.I32, s.Type.Dims, 2), counting(c.b, tensor.I32, s.Type.Dims, 3))
+		s = op.Select.Make(c.b, before, s, low)
+	}
+	return []*ir.Value{out, c.logSumExp(s, []int64{3}, false)}
 }
 
 // headDims is the heads dimension, where the query has one.

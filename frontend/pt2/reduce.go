@@ -51,6 +51,7 @@ var reduceRules = map[string]rule{
 	"std_mean":                  values((*call).deviation),
 	"std_mean.dim":              values((*call).deviation),
 	"std_mean.correction":       values((*call).deviation),
+	"hash_tensor":               value(hashTensor),
 	"logsumexp":                 value(logsumexp),
 	"trace":                     value(trace),
 }
@@ -229,18 +230,22 @@ func (c *call) deviation() []*ir.Value {
 	return []*ir.Value{op.Sqrt.Make(c.b, v[0]), v[1]}
 }
 
-// logsumexp takes the maximum, of the real parts, out, so that nothing overflows; an infinite maximum stays.
+// logsumexp computes in f32 at least and rounds once.
 func logsumexp(c *call) *ir.Value {
 	x := c.val("self")
 	d := floatResult(x.Type.DType)
 	axes, keep := c.over(x.Type.Rank())
-	x = c.cast(x, wide(d))
+	return c.cast(c.logSumExp(c.cast(x, wide(d)), axes, keep), d)
+}
+
+// logSumExp takes the maximum, of the real parts, out, so that nothing overflows; an infinite maximum stays.
+func (c *call) logSumExp(x *ir.Value, axes []int64, keep bool) *ir.Value {
 	top := reduce(c.b, op.Max, realPart(c.b, x), axes, true)
 	top = op.Select.Make(c.b, compare(c.b, op.EQ, op.Abs.Make(c.b, top), likeF(c.b, top, math.Inf(1))), likeF(c.b, top, 0), top)
 	top = c.cast(top, x.Type.DType)
 	e := op.Exp.Make(c.b, op.Sub.Make(c.b, x, op.BroadcastTo(c.b, top, x.Type.Dims)))
 	y := op.Log.Make(c.b, reduce(c.b, op.Sum, e, axes, keep))
-	return c.cast(op.Add.Make(c.b, y, reshape(c.b, top, y.Type.Dims)), d)
+	return op.Add.Make(c.b, y, reshape(c.b, top, y.Type.Dims))
 }
 
 // dtype2 is dtype for overloads that may lack the argument.
@@ -305,4 +310,35 @@ func sumToSize(c *call) *ir.Value {
 		x = c.cast(x, c.summedType2(x.Type.DType))
 	}
 	return reshape(c.b, reduce(c.b, op.Sum, x, axes, false), size)
+}
+
+// hashTensor is the exclusive or of the elements' bits along dim, as u64: of floats as f64, of integers and bools as i64.
+func hashTensor(c *call) *ir.Value {
+	x := c.val("self")
+	if mode := c.int("mode"); mode != 0 {
+		c.unsupported("mode %d", mode)
+	}
+	axes, keep := c.over(x.Type.Rank())
+	if x.Type.DType.IsFloat() {
+		x = op.Bitcast.Make(c.b, op.BitcastAttr{To: tensor.I64}, c.cast(x, tensor.F64))
+	}
+	x = c.cast(x, tensor.I64)
+	dims := reduce(c.b, op.Max, x, axes, keep).Type.Dims
+	// The dimensions to combine as one at the end, halved until one element is left.
+	rest := slices.DeleteFunc(iotaInts(x.Type.Rank()), func(a int64) bool { return slices.Contains(axes, a) })
+	n := count(x.Type, axes)
+	rows := count(x.Type, rest)
+	x = reshape(c.b, transpose(c.b, x, slices.Concat(rest, slices.Sorted(slices.Values(axes)))), []int64{rows, n})
+	if n == 0 {
+		return splat(c.b, tensor.U64, intScalar(0), dims)
+	}
+	for n > 1 {
+		half := n / 2
+		y := op.Xor.Make(c.b, slice(c.b, x, 1, 0, half, 1), slice(c.b, x, 1, half, 2*half, 1))
+		if n%2 == 1 {
+			y = concat(c.b, 1, y, slice(c.b, x, 1, n-1, n, 1))
+		}
+		x, n = y, half+n%2
+	}
+	return reshape(c.b, c.cast(x, tensor.U64), dims)
 }
