@@ -80,6 +80,15 @@ func (f *tensorFile) shapes(ports []Port) ([][]int64, error) {
 	return out, errs.Err()
 }
 
+// given is all that shapes depends on: the names and shapes of the file's tensors.
+func (f *tensorFile) given() string {
+	list := make([]string, len(f.tensors))
+	for i, n := range f.tensors {
+		list[i] = fmt.Sprintf("%q%v", n.Name, n.Dims)
+	}
+	return shortList(list)
+}
+
 // numbering are the ports with ordinals as the file counts. Ordinals count all flattened leaves; a file whose names are kind_0, kind_1, ... for
 // as many tensors as there are ports counts the tensors alone, which differs where other leaves lie between.
 func (f *tensorFile) numbering(ports []artifact.Port, kind string) []artifact.Port {

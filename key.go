@@ -107,6 +107,8 @@ func modelKey(path, digest, self string, o *CompileOptions, pl *plugin.Plugin, f
 	}
 	p.add("custom_ops", custom)
 	p.add("target", o.Target.String())
+	p.add("below", dimsText(&CompileOptions{Shapes: Shapes{Dims: o.below}})) // decides what is said of padding
+	p.add("runs_here", fmt.Sprint(o.runs))                                   // what runs here at once is not looked at for padding
 	p.plugin(o.Target.Platform(), pl, facts)
 	p.add("tpuc", Version)
 	p.add("tpuc_sha256", self) // the front end, the passes and lowering

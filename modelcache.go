@@ -214,6 +214,9 @@ func (c *Cache) modelDigest(ctx context.Context, path string) (string, error) {
 				return "", err
 			}
 			d, err := a.ModelDigest(c.o.VerifyDigest)
+			if st, e := os.Stat(path); e == nil { // an artifact notes the size of its checkpoint
+				d = fmt.Sprintf("%s, %d bytes", d, st.Size())
+			}
 			return d, errors.Join(err, a.Close())
 		}
 		return bytesDigest(path)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"tpuc/cache"
 	"tpuc/frontend/weights"
 	"tpuc/tpu"
 	"tpuc/tpu/artifact"
@@ -110,7 +111,7 @@ func (m *Opened) open(ctx context.Context, path string, o OpenOptions) error {
 		return err
 	}
 	ro.Compiler = compiler{o, path}
-	if ro.Weights == nil {
+	if ro.Weights = m.source; ro.Weights == nil && m.model != nil {
 		ro.Weights = m.model.Weights
 	}
 	m.Model, err = runtime.Open(ctx, file, ro)
@@ -127,6 +128,16 @@ func (m *Opened) compile(ctx context.Context, path, file string, o OpenOptions) 
 		return fmt.Errorf("this machine has no TPU to run %s for %s on: run it on the target cpu, or use tpuc compile here and tpuc run there", path, co.Target)
 	}
 	co.runs = true
+	if r, ok, err := co.Cache.unchanged(ctx, path, &co); ok || err != nil {
+		if m.Report = r; r != nil {
+			r.Output = ""
+		}
+		if err == nil && m.source == nil && isArchive(path) { // a module in textual form has no weights
+			m.source, err = weights.Open(path)
+		}
+		return err
+	}
+	seen := identityOf(path)
 	c, err := newCompile(path, co)
 	if err != nil {
 		return err
@@ -137,7 +148,10 @@ func (m *Opened) compile(ctx context.Context, path, file string, o OpenOptions) 
 	if err != nil {
 		return err
 	}
-	if m.Report, err = pack([]*compilation{c}, nil); err != nil {
+	m.Report, err = pack([]*compilation{c}, func(p *artifact.Part, keys []cache.Key, r *Report) error {
+		return co.Cache.keep(ctx, path, &co, seen, p, keys, r)
+	})
+	if err != nil {
 		return err
 	}
 	m.Report.Output = ""
@@ -194,12 +208,12 @@ func (c compiler) Compile(ctx context.Context, req runtime.CompileRequest) ([]by
 	if len(req.Options) > 0 {
 		return nil, fmt.Errorf("the artifact was compiled with option %s=%s, which this tpuc does not know: compile the model again", req.Options[0].Name, req.Options[0].Value)
 	}
-	r, err := tpu.Compile(ctx, tpu.Request{
+	b, err := c.o.Cache.build(ctx, tpu.Request{
 		Program: req.Program, PluginPath: req.Plugin.Path, Target: tpu.TargetOf(target),
 		Timeout: c.o.Timeout, CrashDir: crashDir(c.o.CrashDir), Exe: c.o.Exe, OnPhase: onPhase(c.o.Notify),
-	})
+	}, req.Plugin)
 	if err != nil {
 		return nil, err
 	}
-	return r.Executable, nil
+	return b.Executable, nil
 }

@@ -85,7 +85,7 @@ func (c *Calls) Close() error {
 func (c *Calls) Shapes(dims map[string]int64) Shapes {
 	s := Shapes{Dims: dims}
 	if len(c.inputs) > 0 {
-		s.Inputs = c.inputs[0].shapes
+		s.Inputs, s.Given = c.inputs[0].shapes, c.inputs[0].given()
 	}
 	return s
 }

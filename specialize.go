@@ -30,7 +30,7 @@ func (c compiler) Specialize(ctx context.Context, req runtime.SpecializeRequest)
 	}
 	o := CompileOptions{
 		Target: target, Shapes: Shapes{Dims: req.Dims, Custom: c.o.Shapes.Custom}, Output: f.Name(), Timeout: c.o.Timeout, CrashDir: c.o.CrashDir,
-		Plugin: plugin.Options{Library: req.Plugin.Path, CacheDir: c.o.Plugin.CacheDir}, Exe: c.o.Exe, below: below,
+		Plugin: plugin.Options{Library: req.Plugin.Path, CacheDir: c.o.Plugin.CacheDir}, Exe: c.o.Exe, Cache: c.o.Cache, below: below,
 	}
 	_, err = Compile(ctx, path, o)
 	if err := errors.Join(err, f.Close()); err != nil {

@@ -37,6 +37,7 @@ type SuiteOptions struct {
 	Variants    string         // VariantRaw or VariantDecomposed; empty: both
 	Sample      int            // take so many of what is left, the same ones every time; 0: all
 	Plugin      plugin.Options
+	Cache       *Cache             // where executables come from and are kept; nil: each is compiled
 	Custom      *pt2.CustomOps     // functions for operators that torch does not define; may be nil
 	CrashDir    string             // folder for reproducers of crashes; empty: the present one
 	Exe         string             // program that can be a compile child; empty: this one
@@ -281,11 +282,11 @@ func (r *caseRun) build(ctx context.Context, shapes Shapes) error {
 		}
 	}
 	if r.compileOnly() {
-		_, err := Compile(ctx, r.Model, CompileOptions{Target: r.o.Target, Shapes: shapes, Plugin: r.o.Plugin, CrashDir: r.o.CrashDir, Exe: r.o.Exe, Notify: notify})
+		_, err := Compile(ctx, r.Model, CompileOptions{Target: r.o.Target, Shapes: shapes, Plugin: r.o.Plugin, Cache: r.o.Cache, CrashDir: r.o.CrashDir, Exe: r.o.Exe, Notify: notify})
 		r.program = compiled{}
 		return err
 	}
-	m, err := Open(ctx, r.Model, OpenOptions{Target: &r.o.Target, Shapes: shapes, Plugin: r.o.Plugin, CrashDir: r.o.CrashDir, Exe: r.o.Exe, Notify: notify})
+	m, err := Open(ctx, r.Model, OpenOptions{Target: &r.o.Target, Shapes: shapes, Plugin: r.o.Plugin, Cache: r.o.Cache, CrashDir: r.o.CrashDir, Exe: r.o.Exe, Notify: notify})
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,7 @@ Exit status: 0 all are ok; 3 numbers differ; 1 otherwise, as where a DIR holds n
 	f.addPlugin(c)
 	addCustom(c, &f.custom)
 	fs := c.Flags()
+	fs.BoolVar(&f.cached, "cached", false, "take compiled programs from the cache and keep them there; otherwise each case is compiled, whatever was kept")
 	fs.StringVar(&f.target, "target", "cpu", "what to compile for; for a TPU cases are compiled but not run; see tpuc list targets")
 	fs.BoolVar(&f.evaluate, "eval", false, "run on the reference evaluator, without any plugin")
 	fs.BoolVar(&f.compileOnly, "compile-only", false, "compile but run nothing")
@@ -69,9 +70,9 @@ Exit status: 0 all are ok; 3 numbers differ; 1 otherwise, as where a DIR holds n
 
 type testFlags struct {
 	compileFlags
-	evaluate, compileOnly, raw, decomposed, json bool
-	jobs, sample                                 int
-	selected, junit, report                      string
+	evaluate, compileOnly, raw, decomposed, cached, json bool
+	jobs, sample                                         int
+	selected, junit, report                              string
 }
 
 // options checks the flags and puts them together.
@@ -81,8 +82,8 @@ func (f *testFlags) options(c *cobra.Command) (tpuc.SuiteOptions, error) {
 		return o, err
 	}
 	switch {
-	case f.evaluate && (f.compileOnly || c.Flags().Changed("target")):
-		return o, usagef("--eval compiles nothing, wanted it without --compile-only and --target")
+	case f.evaluate && (f.compileOnly || f.cached || c.Flags().Changed("target")):
+		return o, usagef("--eval compiles nothing, wanted it without --compile-only, --cached and --target")
 	case f.raw && f.decomposed:
 		return o, usagef("--raw and --decomposed are given, wanted at most one of them")
 	case f.sample < 0:
@@ -117,6 +118,11 @@ func runTest(c *cobra.Command, dirs []string, f *testFlags, o tpuc.SuiteOptions)
 	cases := tpuc.SelectCases(all, o)
 	if len(cases) == 0 {
 		return fmt.Errorf("none of the %d cases in %s is selected, wanted one or more", len(all), strings.Join(dirs, ", "))
+	}
+	if f.cached {
+		if o.Cache, err = f.store(func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) }); err != nil {
+			return err
+		}
 	}
 	w := c.OutOrStdout()
 	table := tpuc.NewCaseTable(w, cases)
