@@ -23,14 +23,22 @@ var createRules = map[string]rule{
 	"empty_permuted":      value(func(c *call) *ir.Value { return c.filled(c.ints("size"), intScalar(0), tensor.F32) }),
 	"empty_strided":       value(func(c *call) *ir.Value { return c.filled(c.ints("size"), intScalar(0), tensor.F32) }),
 	"scalar_tensor":       value(func(c *call) *ir.Value { return c.filled(nil, c.scalar("s"), tensor.F32) }),
-	"full_like":           value(func(c *call) *ir.Value { return c.filledLike(c.scalar("fill_value")) }),
-	"zeros_like":          value(func(c *call) *ir.Value { return c.filledLike(intScalar(0)) }),
-	"ones_like":           value(func(c *call) *ir.Value { return c.filledLike(intScalar(1)) }),
-	"empty_like":          value(func(c *call) *ir.Value { return c.filledLike(intScalar(0)) }),
-	"new_zeros":           value(func(c *call) *ir.Value { return c.filled(c.ints("size"), intScalar(0), c.ref("self").typ.DType) }),
-	"new_ones":            value(func(c *call) *ir.Value { return c.filled(c.ints("size"), intScalar(1), c.ref("self").typ.DType) }),
-	"new_empty":           value(func(c *call) *ir.Value { return c.filled(c.ints("size"), intScalar(0), c.ref("self").typ.DType) }),
-	"new_empty_strided":   value(func(c *call) *ir.Value { return c.filled(c.ints("size"), intScalar(0), c.ref("self").typ.DType) }),
+	// What refs.where decomposes a number to.
+	"torch.ops.prims.scalar_tensor": value(func(c *call) *ir.Value {
+		s := c.scalar("s")
+		if c.has("dtype") {
+			return c.filled(nil, s, numberType(s))
+		}
+		return splat(c.b, numberType(s), s, nil)
+	}),
+	"full_like":         value(func(c *call) *ir.Value { return c.filledLike(c.scalar("fill_value")) }),
+	"zeros_like":        value(func(c *call) *ir.Value { return c.filledLike(intScalar(0)) }),
+	"ones_like":         value(func(c *call) *ir.Value { return c.filledLike(intScalar(1)) }),
+	"empty_like":        value(func(c *call) *ir.Value { return c.filledLike(intScalar(0)) }),
+	"new_zeros":         value(func(c *call) *ir.Value { return c.filled(c.ints("size"), intScalar(0), c.ref("self").typ.DType) }),
+	"new_ones":          value(func(c *call) *ir.Value { return c.filled(c.ints("size"), intScalar(1), c.ref("self").typ.DType) }),
+	"new_empty":         value(func(c *call) *ir.Value { return c.filled(c.ints("size"), intScalar(0), c.ref("self").typ.DType) }),
+	"new_empty_strided": value(func(c *call) *ir.Value { return c.filled(c.ints("size"), intScalar(0), c.ref("self").typ.DType) }),
 	"new_full": value(func(c *call) *ir.Value {
 		return c.filled(c.ints("size"), c.scalar("fill_value"), c.ref("self").typ.DType)
 	}),
