@@ -10,6 +10,7 @@ import (
 	"runtime"
 
 	"tpuc/cache"
+	"tpuc/internal/processor"
 	"tpuc/tpu"
 	"tpuc/tpu/plugin"
 )
@@ -159,7 +160,7 @@ func factsKey(platform string, pl *plugin.Plugin) cache.Key {
 	p.add("plugin_sha256", pl.Digest)
 	p.add("platform", platform)
 	if platform == tpu.CPU {
-		p.add("machine", machine())
+		p.add("machine", processor.Here())
 		p.add("cpu_cores", fmt.Sprint(runtime.NumCPU()))
 	}
 	p.add("compiler", tpu.Version)

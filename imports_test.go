@@ -41,9 +41,9 @@ var mayImport = map[string]string{
 	"tpu/chip":     "",
 	"tpu/pjrt":     "",
 	"tpu/plugin":   "",
-	"tpu":          "tpu/pjrt tpu/plugin tpu/chip ir/diag ir/tensor",
+	"tpu":          "tpu/pjrt tpu/plugin tpu/chip ir/diag ir/tensor internal/processor",
 	"tpu/artifact": "ir/tensor ir/weight tpu/chip ir/diag internal/atomicfile internal/jsonerr internal/mmap internal/zipend",
-	"tpu/runtime":  "tpu/pjrt tpu/plugin tpu/artifact frontend/weights ir/weight ir/tensor ir/diag",
+	"tpu/runtime":  "tpu/pjrt tpu/plugin tpu/artifact frontend/weights ir/weight ir/tensor ir/diag internal/processor",
 
 	"examples/embed":  "tpu/runtime ir/tensor", // as a server would
 	"examples/decode": "tpu/runtime ir/tensor",
@@ -59,6 +59,7 @@ var mayImport = map[string]string{
 	"internal/atomicfile": "",
 	"internal/jsonerr":    "",
 	"internal/mmap":       "",
+	"internal/processor":  "",
 	"internal/zipend":     "",
 	"internal/compare":    "ir/tensor",
 	"internal/reduce":     "ir ir/text",
@@ -69,7 +70,7 @@ var mayImport = map[string]string{
 
 // runtimeMayReach are the packages outside tpu/ that a server links with tpu/runtime: no pass, no lowering, and of the front ends the
 // weights alone.
-var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/jsonerr", "internal/mmap", "internal/zipend"}
+var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/jsonerr", "internal/mmap", "internal/processor", "internal/zipend"}
 
 // forTests are packages that only test files import.
 var forTests = []string{"internal/golden", "internal/seeds"}

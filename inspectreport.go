@@ -107,6 +107,9 @@ func (s *Inspection) writeArtifact(row rower) {
 	row("model", "%s (%s)", m.Model.Name, m.Model.Kind)
 	row("target", "%s", m.Target.Name)
 	row("plugin", "%s %s", m.Plugin.Name, m.Plugin.Version)
+	if c := m.CPU; c != nil {
+		row("processor", "%s, %d features, %d cores", c.Processor, len(c.Features), c.Cores)
+	}
 	name := "symbols"
 	for _, y := range m.Symbols {
 		row(name, "%s: %s", y.Name, y.Range())

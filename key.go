@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"tpuc/cache"
+	"tpuc/internal/processor"
 	"tpuc/lower"
 	"tpuc/tpu"
 	"tpuc/tpu/plugin"
@@ -88,7 +89,7 @@ func (p *parts) plugin(platform string, pl *plugin.Plugin, facts *tpu.Stats) {
 	p.add("plugin_api", facts.APIVersion)
 	p.add("plugin_build", facts.PlatformVersion)
 	if platform == tpu.CPU {
-		p.add("processor", cmp.Or(facts.Processor, machine()))
+		p.add("processor", cmp.Or(facts.Processor, processor.Here()))
 		p.add("cpu_features", strings.Join(facts.Features, " "))
 		p.add("cpu_cores", fmt.Sprint(runtime.NumCPU()))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tpuc/cache"
 	"tpuc/frontend/weights"
+	"tpuc/internal/processor"
 	"tpuc/ir"
 	"tpuc/ir/tensor"
 	"tpuc/ir/weight"
@@ -59,8 +60,10 @@ func write(all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) e
 	if err != nil {
 		return err
 	}
-	if p.Contents.Graph, err = graph(all); err != nil {
-		return err
+	if !o.runs { // further programs come from the model itself then
+		if p.Contents.Graph, err = graph(all); err != nil {
+			return err
+		}
 	}
 	report.packed(&p.Manifest)
 	keys := make([]cache.Key, len(all))
@@ -153,7 +156,7 @@ func (c *compilation) part() (artifact.Part, error) {
 		prog.Key = c.key.ID()
 	}
 	if s := c.result.Stats; len(s.Features) > 0 {
-		m.CPU = &artifact.CPU{Features: s.Features, Cores: runtime.NumCPU()}
+		m.CPU = &artifact.CPU{Processor: processor.Here(), Features: s.Features, Cores: runtime.NumCPU()}
 	}
 	m.Programs = []artifact.Program{prog}
 	data := artifact.Contents{

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"tpuc/internal/processor"
 	"tpuc/tpu/chip"
 	"tpuc/tpu/pjrt"
 )
@@ -159,7 +160,7 @@ func Compile(ctx context.Context, req Request) (*Result, error) {
 	}
 	r := &Result{Executable: run.executable, Stats: run.reply.Stats, Usage: run.usage(), Log: run.log.String()}
 	if req.Target.Platform == CPU {
-		r.Stats.Processor, r.Stats.Features = processorOf(r.Executable)
+		r.Stats.Processor, r.Stats.Features = processor.Of(r.Executable)
 	}
 	return r, nil
 }

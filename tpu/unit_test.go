@@ -2,7 +2,6 @@ package tpu
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -26,29 +25,6 @@ func TestChildEnvironment(t *testing.T) {
 		"TPUC_COMPILE_CHILD=1", "PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "GOTRACEBACK=none",
 		"TPU_SKIP_MDS_QUERY=1", "ALLOW_MULTIPLE_LIBTPU_LOAD=1", "TPU_LOG_DIR=disabled", "TPU_MIN_LOG_LEVEL=2", "TPU_STDERR_LOG_LEVEL=2", "TF_CPP_MIN_LOG_LEVEL=2",
 		"XLA_FLAGS=--a --b=1", "X=1"}, env)
-}
-
-func TestProcessorOf(t *testing.T) {
-	field := func(tag byte, s string) string { return string(binary.AppendUvarint([]byte{tag}, uint64(len(s)))) + s }
-	long := "+avx,+avx2,-sse4a,+64bit" + strings.Repeat(",+x", 60) // a length of two bytes
-	for _, c := range []struct{ data, processor, first string }{
-		{"noise\x00" + field(0x0a, "x86_64-unknown-linux-gnu") + field(0x12, "znver4") + field(0x1a, "+avx,+avx2,-sse4a,+64bit") + "zuRO",
-			"x86_64-unknown-linux-gnu znver4", "+64bit"},
-		{field(0x0a, "t-u-v") + field(0x12, "znver4") + field(0x1a, long) + "abc", "t-u-v znver4", "+64bit"}, // what follows looks like more of the list
-		{field(0x12, "znver4") + field(0x1a, long), "znver4", "+64bit"},
-		{field(0x1a, long), "", "+64bit"},
-		{"+avx,+avx2,-sse4a,+64bit", "", ""}, // no field
-		{field(0x22, long), "", ""},
-		{"", "", ""},
-	} {
-		processor, features := processorOf([]byte(c.data))
-		require.Equal(t, c.processor, processor, "%q", c.data)
-		if c.first == "" {
-			require.Empty(t, features, "%q", c.data)
-		} else {
-			require.Equal(t, c.first, features[0])
-		}
-	}
 }
 
 func TestMessages(t *testing.T) {

@@ -106,10 +106,11 @@ type Plugin struct {
 	PlatformVersion string `json:"platform_version,omitempty"` // as the plugin reports it
 }
 
-// CPU is the processor that executables were made for: other features or another number of cores need other ones.
+// CPU is what executables for a CPU were made for. A processor without one of the features would stop at an instruction that it does not know.
 type CPU struct {
-	Features []string `json:"features,omitempty"` // as the plugin names them, sorted
-	Cores    int      `json:"cores,omitempty"`
+	Processor string   `json:"processor,omitempty"` // name and digest of all that tells it apart (internal/processor)
+	Features  []string `json:"features,omitempty"`  // LLVM's, sorted: "+avx2" is used, "-sse4a" is not
+	Cores     int      `json:"cores,omitempty"`     // that work was divided for; any other number runs it
 }
 
 // Option is a compile option in words.

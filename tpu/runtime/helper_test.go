@@ -81,6 +81,7 @@ func compile(t testing.TB, lib *plugin.Plugin, program string) []byte {
 type single struct {
 	Target                    artifact.Target
 	Plugin                    artifact.Plugin
+	CPU                       *artifact.CPU
 	Options                   []artifact.Option
 	Inputs, Outputs           []artifact.Port
 	Weights, State, Constants []artifact.Weight
@@ -99,7 +100,7 @@ func (s single) manifest() artifact.Manifest {
 		return signatures, types
 	}
 	m := artifact.Manifest{
-		Tpuc: "test", Model: artifact.Model{Name: "test", Kind: "stablehlo"}, Target: s.Target, Plugin: s.Plugin, Options: s.Options,
+		Tpuc: "test", Model: artifact.Model{Name: "test", Kind: "stablehlo"}, Target: s.Target, Plugin: s.Plugin, CPU: s.CPU, Options: s.Options,
 		Weights: s.Weights, State: s.State, Constants: s.Constants, Checkpoint: s.Checkpoint,
 	}
 	m.Inputs, p.Inputs = split(s.Inputs)

@@ -251,6 +251,14 @@ func (m *Model) loadPrograms(ctx context.Context) error {
 	if m.client, err = p.NewClient(); err != nil {
 		return fmt.Errorf("%s client: %w", man.Target.Platform, err)
 	}
+	if reason == "" {
+		if reason, err = m.unfitProcessor(man); err != nil {
+			return err
+		}
+		if reason != "" && m.opts.Compiler == nil {
+			return fmt.Errorf("%w: %s", ErrCompileForbidden, reason)
+		}
+	}
 	var programs []*program
 	for i := range man.Programs {
 		exe, err := m.load(ctx, m.art, i, reason)

@@ -45,7 +45,8 @@ type Options struct {
 	// goroutines at once, and must not call the Model.
 	Notify func(string)
 
-	hasTPU func() bool // stands for the machine's devices in tests
+	hasTPU    func() bool   // stands for the machine's devices in tests
+	processor func() string // stands for the machine's processor in tests
 }
 
 // Model is an artifact loaded on a device, its weights with it. It may be used by several goroutines at once.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tpuc/frontend/weights"
+	"tpuc/internal/processor"
 	"tpuc/ir/tensor"
 	"tpuc/tpu/artifact"
 	"tpuc/tpu/pjrt"
@@ -360,6 +361,31 @@ func TestOtherPlugin(t *testing.T) {
 	out, err := session(t, model).Run(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, []int64{1}, out[0].Ints())
+}
+
+// An executable that uses what this processor lacks is never run; one for another processor whose features are all here is.
+func TestOtherProcessor(t *testing.T) {
+	lib := cpuPlugin(t)
+	m, c := counter()
+	code := compile(t, lib, counterProgram)
+	_, features := processor.Of(code)
+	require.NotEmpty(t, features)
+	m.CPU = &artifact.CPU{Processor: "another", Features: append([]string{"+fantasy", "+fiction", "-none"}, features...), Cores: 3}
+	path := build(t, t.TempDir(), counterProgram, m, c)
+	_, err := Open(t.Context(), path, Options{})
+	require.ErrorIs(t, err, ErrCompileForbidden)
+	require.ErrorContains(t, err, "the executable uses features of a processor (another) that this one lacks: fantasy, fiction")
+	var told []string
+	model := open(t, path, Options{Compiler: &fakeCompiler{code: code}, Notify: func(s string) { told = append(told, s) }})
+	require.Len(t, told, 1)
+	require.Contains(t, told[0], "compiling again: the executable uses features")
+	_, err = session(t, model).Run(t.Context(), nil)
+	require.NoError(t, err)
+
+	// The processor that it was made on is not asked, and another one that has them all runs it.
+	open(t, path, Options{processor: func() string { return "another" }})
+	m.CPU.Features = features[:len(features)-1]
+	open(t, build(t, t.TempDir(), counterProgram, m, c), Options{})
 }
 
 // The plugin never sees a damaged executable.

@@ -1,4 +1,5 @@
-package tpuc
+// Package processor tells processors apart: this machine's, and those that executables are made for.
+package processor
 
 import (
 	"bufio"
@@ -16,17 +17,17 @@ import (
 var processorFields = []string{"vendor_id", "cpu family", "model", "model name", "stepping", "flags",
 	"CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"}
 
-// machine names this machine's processor: another one gets another name, and may get code of its own from a plugin.
-var machine = sync.OnceValue(func() string {
+// Here names this machine's processor: another one gets another name, and may get code of its own from a plugin. No name of the machine is in it.
+var Here = sync.OnceValue(func() string {
 	data, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return runtime.GOARCH
 	}
-	return describeProcessor(data)
+	return describe(data)
 })
 
-// describeProcessor is the name of the first processor of a /proc/cpuinfo, and a digest of all that tells it apart.
-func describeProcessor(cpuinfo []byte) string {
+// describe is the name of the first processor of a /proc/cpuinfo, and a digest of all that tells it apart.
+func describe(cpuinfo []byte) string {
 	name := runtime.GOARCH
 	h := sha256.New()
 	for lines := bufio.NewScanner(bytes.NewReader(cpuinfo)); lines.Scan() && lines.Text() != ""; {
