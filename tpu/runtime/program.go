@@ -167,9 +167,11 @@ func (m *Model) place(ctx context.Context, p *program, orders [][]int) error {
 		if err != nil {
 			return err
 		}
-		if p.fixed[i], err = m.putFixed(ctx, t, orders[i]); err != nil {
+		var inPlace bool
+		if p.fixed[i], inPlace, err = m.putFixed(ctx, t, orders[i]); err != nil {
 			return fmt.Errorf("%s %q: %w", w.Class, w.Name, err)
 		}
+		m.inPlace = m.inPlace || inPlace && bound[k].Name != ""
 		m.fixed[m.keyOf(p, i)] = p.fixed[i]
 	}
 	return nil

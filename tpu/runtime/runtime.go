@@ -63,7 +63,7 @@ type Model struct {
 	artifacts []*artifact.Artifact // of further programs
 	source    weights.Source       // of weights by reference; nil without any, or after they were copied
 	own       bool                 // source was found and not given: it is the model's to close, and recorded digests must hold
-	inPlace   bool                 // the plugin uses host memory in place
+	inPlace   bool                 // the plugin uses source's memory in place
 	bound     bindings
 	fixed     map[fixedKey]*pjrt.Buffer // weights and constants
 	told      map[string]bool           // reasons to compile again

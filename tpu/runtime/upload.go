@@ -157,32 +157,31 @@ func (m *Model) contents(art *artifact.Artifact, w artifact.Weight, b weights.Bo
 
 // putFixed uploads a tensor that is only read, in place where the plugin can: its memory must live until inUse is done. order is that of the
 // dimensions on the device, nil for row-major.
-func (m *Model) putFixed(ctx context.Context, t *tensor.Tensor, order []int) (*pjrt.Buffer, error) {
+func (m *Model) putFixed(ctx context.Context, t *tensor.Tensor, order []int) (b *pjrt.Buffer, inPlace bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
+		return nil, false, context.Cause(ctx)
 	}
 	h, err := hostBuffer(t)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	// Both kinds read the mapping in the background; a copy is done with it soon.
 	h.Semantics, h.Order = pjrt.ImmutableUntilTransferCompletes, order
 	done := &m.copies
 	if order == nil && len(t.Data) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(t.Data)))%zeroCopyAlign == 0 && m.client.PlatformName() == "cpu" {
 		h.Semantics = pjrt.ImmutableZeroCopy
-		done, m.inPlace = &m.inUse, true
+		done, inPlace = &m.inUse, true
 	}
 	done.Add(1)
 	h.Done = done.Done
-	b, err := m.client.BufferFromHost(h)
-	if err != nil {
-		return nil, err
+	if b, err = m.client.BufferFromHost(h); err != nil {
+		return nil, false, err
 	}
 	if err := checkOrder(b, order); err != nil {
 		b.Close()
-		return nil, err
+		return nil, false, err
 	}
-	return b, nil
+	return b, inPlace, nil
 }
 
 // checkOrder refuses a buffer that a plugin has put into another order than it was asked for: a program would give wrong numbers.
