@@ -250,3 +250,17 @@ func TestProgress(t *testing.T) {
 	p.stop()
 	require.Equal(t, "import: 0s so far\ncompile, in the plugin (load): 0s so far\na note\n", b.String())
 }
+
+// On a terminal a phase that lasts is shown in place, and erased when something else is.
+func TestProgressOnTerminal(t *testing.T) {
+	var b strings.Builder
+	p := &progress{w: &b, tty: true, stopped: make(chan struct{})}
+	p.enter(tpuc.PhaseCompile + "/compile")
+	p.show() // too early
+	p.start = p.start.Add(-7 * time.Second)
+	p.show()
+	p.start = p.start.Add(-time.Minute)
+	p.show()
+	p.stop()
+	require.Equal(t, "compile, in the plugin (compile): 7s\r\x1b[Kcompile, in the plugin (compile): 1m7s\r\x1b[K", b.String())
+}

@@ -66,8 +66,11 @@ func archives(t *testing.T, dir string) []string {
 }
 
 // load opens a made case.
-func load(t *testing.T, name string) *pt2.Program {
-	p, err := pt2.Open(context.Background(), filepath.Join(testdata, "cases", name, "model.pt2.gz"))
+func load(t *testing.T, name string) *pt2.Program { return loadForm(t, name, "model.pt2") }
+
+// loadForm opens one of a case's archives.
+func loadForm(t *testing.T, name, model string) *pt2.Program {
+	p, err := pt2.Open(context.Background(), filepath.Join(testdata, "cases", name, model+".gz"))
 	require.NoError(t, err)
 	t.Cleanup(func() { p.Close() })
 	return p
@@ -80,55 +83,70 @@ func imported(t *testing.T, name string) *pt2.Imported {
 	return m
 }
 
+// eachForm runs a check on a made case without symbols, raw and decomposed.
+func eachForm(t *testing.T, name string, check func(t *testing.T, m *pt2.Imported)) {
+	for _, model := range []string{"model.pt2", "decomposed.pt2"} {
+		t.Run(model, func(t *testing.T) {
+			m, err := loadForm(t, name, model).Import(context.Background(), nil)
+			require.NoError(t, err)
+			check(t, m)
+		})
+	}
+}
+
 // T1: a matrix under two names is one weight.
 func TestTied(t *testing.T) {
-	m := imported(t, "T1")
-	require.Len(t, m.Module.Weights, 1)
-	require.ElementsMatch(t, []string{"embed.weight", "lm_head.weight"}, m.Module.Weights[0].Names)
-	require.Equal(t, ir.Parameter, m.Module.Weights[0].Class)
-	require.Equal(t, m.Module.Weights[0].Names[0], m.Module.Weights[0].Source.(weight.Tensor).Name)
+	eachForm(t, "T1", func(t *testing.T, m *pt2.Imported) {
+		require.Len(t, m.Module.Weights, 1)
+		require.ElementsMatch(t, []string{"embed.weight", "lm_head.weight"}, m.Module.Weights[0].Names)
+		require.Equal(t, ir.Parameter, m.Module.Weights[0].Class)
+		require.Equal(t, m.Module.Weights[0].Names[0], m.Module.Weights[0].Source.(weight.Tensor).Name)
+	})
 }
 
 // T5: a small constant of forward is a literal, and no weight.
 func TestLifted(t *testing.T) {
-	m := imported(t, "T5")
-	require.Empty(t, m.Module.Weights)
-	require.True(t, slices.ContainsFunc(m.Module.Func.Body, func(n *ir.Node) bool {
-		return op.Constant.Is(n) && slices.Equal(op.Constant.Attr(n).Value.Floats(), []float64{1, 2})
-	}))
+	eachForm(t, "T5", func(t *testing.T, m *pt2.Imported) {
+		require.Empty(t, m.Module.Weights)
+		require.True(t, slices.ContainsFunc(m.Module.Func.Body, func(n *ir.Node) bool {
+			return op.Constant.Is(n) && slices.Equal(op.Constant.Attr(n).Value.Floats(), []float64{1, 2})
+		}))
+	})
 }
 
 // T6: inputs keep their order and names; one that is not used is an input all the same.
 func TestOrder(t *testing.T) {
-	m := imported(t, "T6")
-	var names, paths []string
-	for i, leaf := range m.Inputs {
-		names, paths = append(names, leaf.Name), append(paths, leaf.Path)
-		require.Equal(t, i, leaf.Ordinal)
-		require.Equal(t, i, leaf.Index)
-		require.Equal(t, leaf.Name, m.Module.Func.Params[i].Name)
-	}
-	require.Equal(t, []string{"a", "b", "shift", "unused", "scale"}, names)
-	require.Equal(t, []string{"[0][0]", "[0][1]", "[1]['shift']", "[1]['unused']", "[1]['scale']"}, paths)
+	eachForm(t, "T6", func(t *testing.T, m *pt2.Imported) {
+		var names, paths []string
+		for i, leaf := range m.Inputs {
+			names, paths = append(names, leaf.Name), append(paths, leaf.Path)
+			require.Equal(t, i, leaf.Ordinal)
+			require.Equal(t, i, leaf.Index)
+			require.Equal(t, leaf.Name, m.Module.Func.Params[i].Name)
+		}
+		require.Equal(t, []string{"a", "b", "shift", "unused", "scale"}, names)
+		require.Equal(t, []string{"[0][0]", "[0][1]", "[1]['shift']", "[1]['unused']", "[1]['scale']"}, paths)
+	})
 }
 
 // T8: a written buffer is state with an update; a written input is updated too, and is not an output by itself.
 func TestState(t *testing.T) {
-	m := imported(t, "T8_cache")
-	var targets []string
-	for _, u := range m.Module.Func.Updates {
-		if w := u.Target.Weight; w != nil {
-			require.True(t, w.Mutable)
-			targets = append(targets, w.Class.String()+" "+w.Names[0])
-		} else {
-			targets = append(targets, "input "+u.Target.Name)
+	eachForm(t, "T8_cache", func(t *testing.T, m *pt2.Imported) {
+		var targets []string
+		for _, u := range m.Module.Func.Updates {
+			if w := u.Target.Weight; w != nil {
+				require.True(t, w.Mutable)
+				targets = append(targets, w.Class.String()+" "+w.Names[0])
+			} else {
+				targets = append(targets, "input "+u.Target.Name)
+			}
 		}
-	}
-	require.ElementsMatch(t, []string{"constant k", "buffer v", "input mine"}, targets)
-	require.Len(t, m.Module.Func.Results, 3)
-	for _, leaf := range m.Inputs {
-		require.Equal(t, leaf.Name == "mine", leaf.Updated >= 0, leaf.Name)
-	}
+		require.ElementsMatch(t, []string{"constant k", "buffer v", "input mine"}, targets)
+		require.Len(t, m.Module.Func.Results, 3)
+		for _, leaf := range m.Inputs {
+			require.Equal(t, leaf.Name == "mine", leaf.Updated >= 0, leaf.Name)
+		}
+	})
 }
 
 // R4: inputs that share a symbol must agree; the error names both dimensions.
