@@ -68,7 +68,7 @@ func BenchmarkRun(b *testing.B) {
 func bareCall(b *testing.B, s *Session, x *tensor.Tensor) func() {
 	p := (*s.model.programs.Load())[0]
 	args := append([]*pjrt.Buffer{}, p.fixed...)
-	h, err := hostBuffer(x)
+	h, err := hostBuffer(x, "")
 	require.NoError(b, err)
 	h.Semantics = pjrt.ImmutableOnlyDuringCall
 	dst := make([]byte, 16)

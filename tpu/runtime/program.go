@@ -23,19 +23,18 @@ type program struct {
 	fixed           []*pjrt.Buffer    // by argument: weights and constants; nil for others
 	slots           []artifact.Slot   // Args, with state by the model's list
 	results         [][]artifact.Slot // Results, likewise
-	orders          [][]int           // by argument: the layout of state, fastest dimension first; nil: row-major
+	layouts         []pjrt.Layout     // by argument; empty: row-major, as inputs are
 }
 
 // newProgram takes over a loaded executable of a program of art, and puts what it takes onto the device. It closes exe where it fails.
 func (m *Model) newProgram(ctx context.Context, art *artifact.Artifact, i int, exe *pjrt.LoadedExecutable) (*program, error) {
 	p := &program{Program: &art.Manifest.Programs[i], art: art, number: i, exe: exe}
 	err := p.types()
-	var orders [][]int
 	if err == nil {
-		orders, err = p.check()
+		err = p.check()
 	}
 	if err == nil {
-		err = m.place(ctx, p, orders)
+		err = m.place(ctx, p)
 	}
 	if err != nil {
 		exe.Close()
@@ -60,25 +59,25 @@ func (p *program) types() error {
 	return nil
 }
 
-// check compares the executable with the manifest and gives the order of dimensions of each argument, nil for row-major. Inputs and outputs are
-// row-major; weights, constants and state are as the executable wants them, state the same on both sides.
-func (p *program) check() (orders [][]int, err error) {
+// check compares the executable with the manifest, and notes the layouts of arguments. Inputs and outputs are row-major; weights, constants and state
+// are as the executable wants them, state the same on both sides.
+func (p *program) check() error {
 	man, exe := &p.art.Manifest, p.exe.Executable()
 	params, err := exe.ParameterLayouts()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	results, err := exe.OutputLayouts()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	types, err := exe.OutputTypes()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	dims, err := exe.OutputDims()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var errs diag.List
 	if len(params) != len(p.Args) {
@@ -88,10 +87,10 @@ func (p *program) check() (orders [][]int, err error) {
 		errs.Addf(nil, "runtime/results", "the executable has %d results, wanted %d as in the manifest", len(types), len(p.Results))
 	}
 	if len(errs) > 0 {
-		return nil, errs.Err()
+		return errs.Err()
 	}
 	layouts := make(map[artifact.Slot]pjrt.Layout) // of state and changed inputs
-	orders = make([][]int, len(params))
+	p.layouts = make([]pjrt.Layout, len(params))
 	for i, l := range params {
 		layouts[p.Args[i]] = l
 		order, err := l.MinorToMajor()
@@ -102,7 +101,7 @@ func (p *program) check() (orders [][]int, err error) {
 		case p.Args[i].Kind == artifact.KindInput:
 			errs.Addf(nil, "runtime/layout", "%s has layout %s in the executable, wanted row-major", man.SlotName(p.Args[i]), l)
 		default:
-			orders[i] = order
+			p.layouts[i] = l
 		}
 	}
 	for i, l := range results {
@@ -116,19 +115,19 @@ func (p *program) check() (orders [][]int, err error) {
 		}
 		want, err := man.ResultType(p.Program, i).Tensor()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if types[i].String() != want.DType.MLIR() || !slices.Equal(dims[i], want.Dims) {
 			errs.Addf(nil, "runtime/results", "%s is %s%v in the executable, wanted %s", man.SlotName(p.Results[i][0]), types[i], dims[i], want)
 		}
 	}
-	return orders, errs.Err()
+	return errs.Err()
 }
 
 // place finds p's weights and constants on the device, or puts them there, and numbers state by the model's list.
-func (m *Model) place(ctx context.Context, p *program, orders [][]int) error {
+func (m *Model) place(ctx context.Context, p *program) error {
 	man := &p.art.Manifest
-	p.fixed, p.slots, p.orders = make([]*pjrt.Buffer, len(p.Args)), slices.Clone(p.Args), orders
+	p.fixed, p.slots = make([]*pjrt.Buffer, len(p.Args)), slices.Clone(p.Args)
 	var missing []int
 	for i, s := range p.Args {
 		w := weightOf(man, s)
@@ -168,7 +167,7 @@ func (m *Model) place(ctx context.Context, p *program, orders [][]int) error {
 			return err
 		}
 		var inPlace bool
-		if p.fixed[i], inPlace, err = m.putFixed(ctx, t, orders[i]); err != nil {
+		if p.fixed[i], inPlace, err = m.putFixed(ctx, t, p.layouts[i]); err != nil {
 			return fmt.Errorf("%s %q: %w", w.Class, w.Name, err)
 		}
 		m.inPlace = m.inPlace || inPlace && bound[k].Name != ""
@@ -204,12 +203,12 @@ type fixedKey struct {
 	name, expr, typ string
 	section         string // where the contents of a constant are
 	offset          int64
-	order           string // of dimensions
+	layout          pjrt.Layout
 }
 
 func (m *Model) keyOf(p *program, i int) fixedKey {
 	w := weightOf(&p.art.Manifest, p.Args[i])
-	k := fixedKey{name: w.Name, expr: w.Expr, typ: w.Type.String(), order: fmt.Sprint(p.orders[i])}
+	k := fixedKey{name: w.Name, expr: w.Expr, typ: w.Type.String(), layout: p.layouts[i]}
 	if p.Args[i].Kind == artifact.KindConstant {
 		k.art, k.section, k.offset = p.art, w.Section, w.Offset
 	}

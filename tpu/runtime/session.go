@@ -36,7 +36,7 @@ type Session struct {
 // held is a piece of state on the device.
 type held struct {
 	*pjrt.Buffer
-	order []int // of its dimensions, fastest first; nil: row-major
+	layout pjrt.Layout // empty: row-major
 }
 
 // mutated is an input's new contents, on the device.
@@ -92,7 +92,7 @@ func (s *Session) replace(contents func(i int) (*tensor.Tensor, error)) error {
 		t, err := contents(i)
 		var b *pjrt.Buffer
 		if err == nil {
-			b, err = s.model.putCopy(t, nil)
+			b, err = s.model.putCopy(t, "")
 		}
 		if err != nil {
 			for _, h := range state {
@@ -100,7 +100,7 @@ func (s *Session) replace(contents func(i int) (*tensor.Tensor, error)) error {
 			}
 			return fmt.Errorf("state %q: %w", w.Name, err)
 		}
-		state = append(state, held{b, nil})
+		state = append(state, held{b, ""})
 	}
 	s.state, s.lost = state, nil
 	s.generation++
@@ -321,8 +321,8 @@ func (s *Session) arguments(ctx context.Context, p *program, inputs []*tensor.Te
 		switch slot.Kind {
 		case artifact.KindState:
 			h := &s.state[slot.Index]
-			if !slices.Equal(h.order, p.orders[i]) {
-				if err := s.relay(h, slot.Index, p.orders[i]); err != nil {
+			if h.layout != p.layouts[i] {
+				if err := s.relay(h, slot.Index, p.layouts[i]); err != nil {
 					return args, err
 				}
 			}
@@ -330,7 +330,7 @@ func (s *Session) arguments(ctx context.Context, p *program, inputs []*tensor.Te
 				return args, err
 			}
 		case artifact.KindInput:
-			b, err := s.model.putCopy(fill(inputs[slot.Index], p.inputs[slot.Index]), nil)
+			b, err := s.model.putCopy(fill(inputs[slot.Index], p.inputs[slot.Index]), "")
 			if err == nil {
 				if err = args.Set(i, b); err == nil && timing != nil {
 					err = b.Ready(ctx)
@@ -346,7 +346,7 @@ func (s *Session) arguments(ctx context.Context, p *program, inputs []*tensor.Te
 }
 
 // relay puts a piece of state into another layout, through the host.
-func (s *Session) relay(h *held, index int, order []int) error {
+func (s *Session) relay(h *held, index int, layout pjrt.Layout) error {
 	w := s.model.Manifest().State[index]
 	t, err := w.Tensor()
 	if err != nil {
@@ -356,13 +356,13 @@ func (s *Session) relay(h *held, index int, order []int) error {
 	if err != nil {
 		return fmt.Errorf("state %q: %w", w.Name, err)
 	}
-	b, err := s.model.putCopy(x, order)
+	b, err := s.model.putCopy(x, layout)
 	if err != nil {
 		return fmt.Errorf("state %q: %w", w.Name, err)
 	}
 	s.model.stats.relaid.Add(1)
 	h.Close()
-	*h = held{b, order}
+	*h = held{b, layout}
 	return nil
 }
 

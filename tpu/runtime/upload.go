@@ -155,20 +155,20 @@ func (m *Model) contents(art *artifact.Artifact, w artifact.Weight, b weights.Bo
 	return t, nil
 }
 
-// putFixed uploads a tensor that is only read, in place where the plugin can: its memory must live until inUse is done. order is that of the
-// dimensions on the device, nil for row-major.
-func (m *Model) putFixed(ctx context.Context, t *tensor.Tensor, order []int) (b *pjrt.Buffer, inPlace bool, err error) {
+// putFixed uploads a tensor that is only read, in place where the plugin can: its memory must live until inUse is done. layout is that on the
+// device, empty for row-major.
+func (m *Model) putFixed(ctx context.Context, t *tensor.Tensor, layout pjrt.Layout) (b *pjrt.Buffer, inPlace bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, context.Cause(ctx)
 	}
-	h, err := hostBuffer(t)
+	h, err := hostBuffer(t, layout)
 	if err != nil {
 		return nil, false, err
 	}
 	// Both kinds read the mapping in the background; a copy is done with it soon.
-	h.Semantics, h.Order = pjrt.ImmutableUntilTransferCompletes, order
+	h.Semantics = pjrt.ImmutableUntilTransferCompletes
 	done := &m.copies
-	if order == nil && len(t.Data) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(t.Data)))%zeroCopyAlign == 0 && m.client.PlatformName() == "cpu" {
+	if layout == "" && len(t.Data) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(t.Data)))%zeroCopyAlign == 0 && m.client.PlatformName() == "cpu" {
 		h.Semantics = pjrt.ImmutableZeroCopy
 		done, inPlace = &m.inUse, true
 	}
@@ -177,56 +177,49 @@ func (m *Model) putFixed(ctx context.Context, t *tensor.Tensor, order []int) (b 
 	if b, err = m.client.BufferFromHost(h); err != nil {
 		return nil, false, err
 	}
-	if err := checkOrder(b, order); err != nil {
+	if err := checkLayout(b, layout); err != nil {
 		b.Close()
 		return nil, false, err
 	}
 	return b, inPlace, nil
 }
 
-// checkOrder refuses a buffer that a plugin has put into another order than it was asked for: a program would give wrong numbers.
-func checkOrder(b *pjrt.Buffer, order []int) error {
-	if order == nil {
+// checkLayout refuses a buffer that a plugin has put into another layout than it was asked for: a program would give wrong numbers.
+func checkLayout(b *pjrt.Buffer, want pjrt.Layout) error {
+	if want == "" {
 		return nil
 	}
-	l, err := b.Layout()
-	if err != nil {
-		return err
+	got, err := b.Layout()
+	if err == nil && got != want {
+		err = fmt.Errorf("the plugin put it into layout %s, wanted %s", got, want)
 	}
-	got, err := l.MinorToMajor()
-	if err != nil {
-		return err
-	}
-	if !slices.Equal(got, order) {
-		return fmt.Errorf("the plugin put it into layout %s, wanted the order %v of dimensions", l, order)
-	}
-	return nil
+	return err
 }
 
 // putCopy uploads a tensor whose memory is the caller's again when it returns, and whose buffer a call may take.
-func (m *Model) putCopy(t *tensor.Tensor, order []int) (*pjrt.Buffer, error) {
-	h, err := hostBuffer(t)
+func (m *Model) putCopy(t *tensor.Tensor, layout pjrt.Layout) (*pjrt.Buffer, error) {
+	h, err := hostBuffer(t, layout)
 	if err != nil {
 		return nil, err
 	}
-	h.Semantics, h.Order = pjrt.ImmutableOnlyDuringCall, order
+	h.Semantics = pjrt.ImmutableOnlyDuringCall
 	b, err := m.client.BufferFromHost(h)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOrder(b, order); err != nil {
+	if err := checkLayout(b, layout); err != nil {
 		b.Close()
 		return nil, err
 	}
 	return b, nil
 }
 
-func hostBuffer(t *tensor.Tensor) (pjrt.HostBuffer, error) {
-	kind, err := pjrt.ParseBufferType(t.DType.MLIR())
-	if err != nil {
-		return pjrt.HostBuffer{}, err
+func hostBuffer(t *tensor.Tensor, layout pjrt.Layout) (h pjrt.HostBuffer, err error) {
+	h.Dims, h.Data = t.Dims, t.Data
+	if h.Type, err = pjrt.ParseBufferType(t.DType.MLIR()); err == nil && layout != "" {
+		h.Order, err = layout.MinorToMajor()
 	}
-	return pjrt.HostBuffer{Type: kind, Dims: t.Dims, Data: t.Data}, nil
+	return h, err
 }
 
 // fetching is a copy of a buffer to the host on its way.
