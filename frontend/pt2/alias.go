@@ -29,7 +29,8 @@ type ref struct {
 	strides []int64   // in elements, as torch has them; nil if not known
 	val     *ir.Value // the elements at version
 	version int
-	poison  bool // made by an operator that could not be imported: there is no value
+	mark    func(b *ir.Builder, v *ir.Value) *ir.Value // gives its elements the extent of its recorded sizes; nil: they are all meant
+	poison  bool                                       // made by an operator that could not be imported: there is no value
 }
 
 // view is a link of a chain: an invertible choice of elements of a base.
@@ -47,13 +48,17 @@ func fresh(v *ir.Value) *ref {
 
 // read gives r's elements now.
 func (r *ref) read(b *ir.Builder) *ir.Value {
-	if r.parent == nil {
-		return r.store.cur
+	v := r.store.cur
+	if r.parent != nil {
+		if r.val == nil || r.version != r.store.version {
+			r.val, r.version = r.view.read(b, r.parent.read(b)), r.store.version
+		}
+		v = r.val
 	}
-	if r.val == nil || r.version != r.store.version {
-		r.val, r.version = r.view.read(b, r.parent.read(b)), r.store.version
+	if r.mark != nil {
+		v = r.mark(b, v)
 	}
-	return r.val
+	return v
 }
 
 // write replaces r's elements by v, of r's type, in the storage.

@@ -104,7 +104,7 @@ func (c *call) ref(name string) *ref {
 }
 
 // val is the elements of a tensor argument.
-func (c *call) val(name string) *ir.Value { return c.ref(name).read(c.b) }
+func (c *call) val(name string) *ir.Value { return c.readArg(c.ref(name)) }
 
 // opt is val, or nil for None.
 func (c *call) opt(name string) *ir.Value {
@@ -160,6 +160,7 @@ func (c *call) number(name string, a argument) scalar {
 	case a.Bool != nil:
 		return scalar{kind: kindBool, i: btoi64(*a.Bool)}
 	case a.SymInt != nil:
+		c.takesOpen(name, a.SymInt)
 		return c.sym(a.SymInt)
 	case a.SymFloat != nil:
 		return c.sym(a.SymFloat)
@@ -231,6 +232,7 @@ func (c *call) ints(name string) []int64 {
 	case a.SymInts != nil:
 		out := make([]int64, len(*a.SymInts))
 		for i := range out {
+			c.takesOpen(name, &(*a.SymInts)[i])
 			out[i] = c.sym(&(*a.SymInts)[i]).i
 		}
 		return out

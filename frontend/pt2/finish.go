@@ -84,7 +84,9 @@ func (im *importer) userOutputs(out *Imported) ([]*ir.Value, error) {
 			b.Index, b.Type = len(f.Results), v.Type
 			f.Results = append(f.Results, v)
 		case Number:
-			if s, ok := im.scalars[leaf.Name]; ok && leaf.Name != "" {
+			if _, _, open := im.openNumber(leaf.Name); open {
+				return nil, diag.Errorf(nil, "pt2/output", "output %d is a number that depends on the data, which is not supported", leaf.Ordinal)
+			} else if s, ok := im.scalars[leaf.Name]; ok && leaf.Name != "" {
 				b.Value = s.String()
 			} else if s, ok := im.symValue(leaf.Name); ok {
 				b.Value = s.String()

@@ -54,6 +54,7 @@ func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) 
 
 		knowledge: &knowledge{values: make(map[*ir.Value]*tensor.Tensor)},
 	}
+	im.extents = newExtents(im.b)
 	im.placeholders()
 	if err := im.errs.Err(); err != nil {
 		return nil, err
@@ -68,6 +69,7 @@ func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) 
 			return nil, err
 		}
 	}
+	im.openOutputs()
 	im.errs = append(im.errs, im.lacking.list()...)
 	if err := im.errs.Err(); err != nil {
 		return nil, err
@@ -77,6 +79,9 @@ func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) 
 		return nil, err
 	}
 	if err := im.knowledge.check(); err != nil {
+		return nil, err
+	}
+	if err := im.checkOpen(); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -105,6 +110,7 @@ type importer struct {
 	nested   *int      // nodes of graphs within graphs imported so far
 
 	knowledge *knowledge // shared with graphs within graphs
+	extents   *extents   // the same
 
 	locs    locs
 	lacking lacking
@@ -126,7 +132,7 @@ func (im *importer) node(n *node) (err error) {
 		im.spoil(n)
 		return nil
 	}
-	if im.dataDependent(c) {
+	if im.dataDependent(c) || im.symbolic(c) {
 		return nil
 	}
 	defer func() {
@@ -174,6 +180,7 @@ func (im *importer) dataDependent(c *call) bool {
 	case !found:
 		return false
 	case assertion:
+		im.asserted(c)
 	case strings.HasPrefix(c.op, "_operator.") || strings.HasPrefix(c.op, "torch.") || strings.HasPrefix(c.op, "math."):
 		im.markUnknown(c.node)
 	default:
@@ -280,6 +287,7 @@ func (im *importer) bindResults(c *call, results []*ref) {
 			im.spoil(c.node)
 			return
 		}
+		im.bindExtent(c, r, &meta)
 		r.strides = strides
 		if _, ok := im.tensors[name]; ok {
 			c.failf("tensor %q is made twice", clip(name))

@@ -48,6 +48,19 @@ func (c *call) wrapIndex(ids *ir.Value, n int64) *ir.Value {
 	return op.Select.Make(c.b, neg, op.Add.Make(c.b, ids, like(c.b, ids, intScalar(n))), ids)
 }
 
+// wrapWithin is wrapIndex for a dimension whose extent e the data decides, told by its largest size n; bound is for the others.
+func (c *call) wrapWithin(e extent, n int64, bound func(*ir.Value, int64) *ir.Value) func(*ir.Value, int64) *ir.Value {
+	return func(ids *ir.Value, size int64) *ir.Value {
+		if size != n {
+			return bound(ids, size)
+		}
+		ids = c.cast(ids, tensor.I64)
+		neg := compare(c.b, op.LT, ids, like(c.b, ids, intScalar(0)))
+		last := op.Mul.Make(c.b, e.count, intConst(c.b, tensor.I64, e.scale))
+		return op.Select.Make(c.b, neg, op.Add.Make(c.b, ids, op.BroadcastTo(c.b, last, ids.Type.Dims)), ids)
+	}
+}
+
 // clampIndex is wrapIndex with indices out of range taken to the ends.
 func (c *call) clampIndex(ids *ir.Value, n int64) *ir.Value {
 	if n == 0 {
@@ -127,9 +140,19 @@ func (a *advanced) windowDims(rank int) []int64 {
 
 // indexAt is x[ids, ...]: one index tensor takes slices, several take the elements where they meet.
 func (c *call) indexAt(x *ir.Value, bound func(ids *ir.Value, n int64) *ir.Value) *ir.Value {
+	if mask, at := c.soleMask(); mask != nil {
+		return c.masked(x, mask, at)
+	}
+	e, open := c.extentOf(x)
+	if open && e.axis >= 0 {
+		bound = c.wrapWithin(e, x.Type.Dims[e.axis], bound)
+	}
 	a := c.advancedIndex(x.Type, bound)
 	if len(a.dims) == 0 {
 		return x
+	}
+	if open && slices.Contains(a.dims, int64(e.axis)) { // indices name elements that are meant
+		x = c.wholeAs(x)
 	}
 	if len(a.dims) == 1 {
 		return op.Take.Make(c.b, op.TakeAttr{Axis: a.dims[0]}, x, a.ids[0])
@@ -240,18 +263,7 @@ func (c *call) scattered(a op.ScatterAttr, x, ids, v *ir.Value) *ir.Value {
 
 // maskedPut is indexPut with one mask and values that are the same for all its elements; nil where it is something else.
 func (c *call) maskedPut(x, v *ir.Value, accumulate bool) *ir.Value {
-	refs := c.refs("indices")
-	var mask *ir.Value
-	at := 0
-	for d, r := range refs {
-		if r == nil {
-			continue
-		}
-		if mask != nil || r.typ.DType != tensor.Bool {
-			return nil
-		}
-		mask, at = r.read(c.b), d
-	}
+	mask, at := c.soleMask()
 	if mask == nil {
 		return nil
 	}
@@ -260,6 +272,19 @@ func (c *call) maskedPut(x, v *ir.Value, accumulate bool) *ir.Value {
 		c.failf("the mask is %s for %s", mask.Type, x.Type)
 	}
 	rest := x.Type.Rank() - at - n
+	if v.Type.Rank() == at+1+rest {
+		e, open := c.extentOf(v)
+		known := c.known(mask)
+		switch {
+		case open && e.axis == at && e.scale == 1:
+			return c.maskedRows(x, v, mask, at, accumulate)
+		case known != nil && v.Type.Dims[at] == trueCount(known):
+			if v.Type.Elements() == 0 {
+				return x
+			}
+			return c.maskedRows(x, v, mask, at, accumulate)
+		}
+	}
 	if v.Type.Rank() > rest && !(v.Type.Rank() == rest+1 && v.Type.Dims[0] == 1) {
 		c.unsupported("values by a mask: their number depends on the data")
 	}
@@ -519,5 +544,8 @@ func maskedScatter(c *call) *ir.Value {
 	at := op.CumSum.Make(c.b, op.CumSumAttr{Axis: 0}, c.cast(flat, tensor.I64))
 	at = op.Sub.Make(c.b, at, like(c.b, at, intScalar(1))) // clamped by Take where the mask is false
 	v := op.Take.Make(c.b, op.TakeAttr{Axis: 0}, reshape(c.b, c.cast(src, x.Type.DType), []int64{src.Type.Elements()}), at)
+	if e, open := c.extentOf(src); open && e.axis == 0 { // the mask has no more elements than are meant
+		v = c.whole(v)
+	}
 	return op.Select.Make(c.b, mask, reshape(c.b, v, dims), x)
 }

@@ -22,6 +22,9 @@ func (c *call) operand(name string) operand {
 	if c.isTensor(name) {
 		return operand{x: c.val(name)}
 	}
+	if v := c.openTensor(name); v != nil {
+		return operand{x: v}
+	}
 	return operand{s: c.scalar(name)}
 }
 

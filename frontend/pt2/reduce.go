@@ -94,6 +94,11 @@ func mean(c *call) *ir.Value {
 	x := c.val("self")
 	axes, keep := c.over(x.Type.Rank())
 	d := c.dtype("dtype", x.Type.DType)
+	if e, open := c.extentOf(x); open && slices.Contains(axes, int64(e.axis)) {
+		s := reduce(c.b, op.Sum, c.cast(c.covered(x, e, intScalar(0)), wide(d)), axes, keep)
+		n := op.Mul.Make(c.b, e.count, intConst(c.b, tensor.I64, e.scale*count(x.Type, axes)/x.Type.Dims[e.axis]))
+		return c.cast(op.Div.Make(c.b, s, op.BroadcastTo(c.b, c.cast(n, s.Type.DType), s.Type.Dims)), d)
+	}
 	return c.cast(c.meanOf(c.cast(x, wide(d)), axes, keep), d)
 }
 

@@ -48,7 +48,9 @@ var symRules = map[string]rule{
 func item(c *call) []*ref {
 	x := c.known(c.val("self"))
 	if x == nil || x.Elements() != 1 || x.DType.IsComplex() {
-		c.im.markUnknown(c.node)
+		if !c.openItem() {
+			c.im.markUnknown(c.node)
+		}
 		return nil
 	}
 	return number1(func(c *call) scalar {
@@ -97,6 +99,25 @@ func number1(f func(c *call) scalar) rule {
 		}
 		return nil
 	}
+}
+
+// openItem takes a number of a tensor for a size where the archive records how large it can be. It reports whether it does.
+func (c *call) openItem() bool {
+	v := c.val("self")
+	if len(c.node.Outputs) != 1 || c.node.Outputs[0].SymInt == nil || c.node.Outputs[0].SymInt.Name == nil || !v.Type.DType.IsInt() || v.Type.Elements() != 1 {
+		return false
+	}
+	sym := c.im.symbolOf(*c.node.Outputs[0].SymInt.Name)
+	if _, bound := c.im.bound[sym]; bound || sym == "" {
+		return false
+	}
+	r, ok := c.im.p.ep.RangeConstraints[sym]
+	if !ok || r.Max == nil || *r.Max < 0 || *r.Max > maxViewed || r.Min == nil || *r.Min < 0 {
+		return false
+	}
+	c.im.bound[sym] = max(*r.Max, minOpen)
+	c.im.extents.declare(sym, c.cast(reshape(c.b, v, nil), tensor.I64), c)
+	return true
 }
 
 // bindNumber gives the symbol of a number that depends on the data its value.

@@ -188,16 +188,16 @@ class Deep(nn.Module):
 
 def case_E1():
     def eigen(x):
-        return torch.linalg.eigvalsh(x @ x.t())
+        return torch.linalg.eig(x).eigenvalues.real
 
     def values(x):
-        return torch.linalg.svdvals(x)
+        return torch.linalg.svd(x).U
 
     def gammas(x):
         return torch.lgamma(x) + torch.digamma(x)
 
     def middle(x):
-        return torch.nanquantile(x, 0.5) + x
+        return torch.linalg.ldl_factor(x @ x.t()).LD + x
 
     inner = Deep(gammas, Deep(lambda x: x.relu(), nn.Sequential(Deep(middle), nn.ReLU())))
     inner.again = Deep(gammas)
