@@ -48,7 +48,7 @@ func TestServer(t *testing.T) {
 	run := func(batch int) ([]float64, string, int) {
 		var ids []float64
 		for i := range batch * 8 {
-			ids = append(ids, float64(i*7%100))
+			ids = append(ids, float64(1+i*7%100))
 		}
 		body, err := json.Marshal(map[string]any{"inputs": []value{{Dims: []int64{int64(batch), 8}, Data: ids}}})
 		require.NoError(t, err)
@@ -67,6 +67,7 @@ func TestServer(t *testing.T) {
 	}
 	four, _, code := run(4)
 	require.Equal(t, http.StatusOK, code)
+	require.NotZero(t, four[0])
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() {
