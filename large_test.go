@@ -85,12 +85,15 @@ func (s *sparse) Write(p []byte) (int, error) {
 }
 
 // privateMemory is the resident memory of this process that no file backs, in bytes.
-func privateMemory(t *testing.T) int64 {
+func privateMemory(t testing.TB) int64 { return statusBytes(t, "RssAnon:") }
+
+// statusBytes is a line of what Linux tells of this process's memory.
+func statusBytes(t testing.TB, key string) int64 {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		t.Skip("left out: this system does not tell a process's private memory")
+		t.Skip("left out: this system does not tell a process's memory")
 	}
-	_, rest, ok := strings.Cut(string(data), "RssAnon:")
+	_, rest, ok := strings.Cut(string(data), key)
 	require.True(t, ok)
 	var kb int64
 	_, err = fmt.Sscan(rest, &kb)

@@ -104,7 +104,7 @@ func TestResavedArchives(t *testing.T) {
 	}
 }
 
-func uncompressed(t *testing.T, path string) []byte {
+func uncompressed(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
