@@ -225,10 +225,7 @@ func (c *compilation) compile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b, err := c.o.Cache.build(ctx, tpu.Request{
-		Program: c.program.Text, PluginPath: c.plugin.Path, Target: tpu.TargetOf(c.o.Target),
-		Timeout: c.o.Timeout, CrashDir: crashDir(c.o.CrashDir), Exe: c.o.Exe, OnPhase: onPhase(c.o.Notify),
-	}, c.plugin)
+	b, err := c.o.Cache.build(ctx, c.o.request(c.plugin, c.program.Text), c.plugin)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package tpuc
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,11 +28,14 @@ func Explain(a, b cache.Key) []string {
 	return out
 }
 
+// digestText is a digest, of which the beginning is enough for people.
+var digestText = regexp.MustCompile(`\b([0-9a-f]{12})[0-9a-f]{52}\b`)
+
 func orNothing(s string) string {
 	if s == "" {
 		return "(none)"
 	}
-	return s
+	return digestText.ReplaceAllString(s, "$1...")
 }
 
 // setDifference is such as "without +avx512f; with -avx512f".

@@ -26,6 +26,9 @@ const (
 	kindFile    = "file"    // the digest of a file, by its identity
 )
 
+// CacheKinds are the kinds of entries that compiles keep.
+var CacheKinds = []string{kindProgram, kindModel, kindPlugin, kindFile}
+
 // notInKeys are the fields of options that no key holds, with the reason. All others are in one: a field that is in neither fails a test.
 var notInKeys = map[string]string{
 	"CompileOptions.Output":   "where the artifact goes changes nothing in it",

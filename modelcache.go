@@ -35,7 +35,7 @@ type keptModel struct {
 func (c *Cache) asksForModel(o *CompileOptions) bool {
 	custom := o.Shapes.Custom == nil || o.Shapes.Custom.Digest != ""
 	shapes := o.Shapes.Inputs == nil || o.Shapes.Given != ""
-	return c != nil && (o.To == "" || o.To == PhasePack) && o.Output != "" && o.DumpDir == "" && !o.EmbedWeights && custom && shapes
+	return c != nil && (o.To == "" || o.To == PhasePack) && o.DumpDir == "" && !o.EmbedWeights && custom && shapes
 }
 
 // modelKey is the key of the model at path. It does nothing that takes long: where the plugin is not on this machine, or was never asked about
@@ -70,7 +70,7 @@ func (c *Cache) modelKey(ctx context.Context, path string, o *CompileOptions) (k
 // unchanged packs a model that was compiled before, with the same options, plugin, processor and tpuc: neither front end nor passes nor plugin are
 // asked. It is false where anything is missing.
 func (c *Cache) unchanged(ctx context.Context, path string, o *CompileOptions) (*Report, bool, error) {
-	if !c.asksForModel(o) {
+	if o.Output == "" || !c.asksForModel(o) {
 		return nil, false, nil
 	}
 	watch := startWatch()

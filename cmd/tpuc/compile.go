@@ -15,6 +15,9 @@ import (
 // textPhases leave text, which goes to standard output unless a file is named.
 var textPhases = []string{tpuc.PhaseImport, tpuc.PhaseSimplify, tpuc.PhaseLower}
 
+// sizesUsage is the help of --dim where it takes several sizes.
+const sizesUsage = "give a symbolic dimension its sizes: NAME=SIZE[,SIZE...], NAME a symbol (s77) or INPUT.DIM (input_ids.1); may be repeated"
+
 func newCompile() *cobra.Command {
 	f := &compileFlags{}
 	var o tpuc.CompileOptions
@@ -70,7 +73,7 @@ such as one with other weights, takes the executable from there.`,
 		},
 	}
 	f.add(c)
-	c.Flags().Lookup("dim").Usage = "give a symbolic dimension its sizes: NAME=SIZE[,SIZE...], NAME a symbol (s77) or INPUT.DIM (input_ids.1); may be repeated"
+	c.Flags().Lookup("dim").Usage = sizesUsage
 	c.Flags().StringVarP(&o.Output, "output", "o", "", "file to write (default: the model's name with .tpuc, in the present folder); - is standard output for text")
 	c.Flags().StringVar(&o.To, "to", tpuc.PhasePack, "stop after this phase and write what it leaves: "+strings.Join(tpuc.Phases, ", "))
 	c.Flags().StringVar(&o.DumpDir, "dump", "", "write the text after import, every pass and lowering into this folder")

@@ -125,7 +125,7 @@ Exit status: 0 ok; 1 the input is at fault; 2 usage; 3 numbers differ from the e
 		Args: cobra.ArbitraryArgs, // an unknown command is an argument of this one
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newCompile(), newRun(), newBench(), newInspect(), newCheck(), newOpt(), newEval(), newList(), newDoctor(), newTest(), newReduce())
+	root.AddCommand(newCompile(), newPlan(), newRun(), newBench(), newInspect(), newCheck(), newOpt(), newEval(), newList(), newDoctor(), newCache(), newTest(), newReduce())
 	return root
 }
 
