@@ -54,6 +54,7 @@ type CompileOptions struct {
 	Verify       bool               // check the module after every pass
 	Notify       func(phase string) // told when a phase begins, and on other goroutines of the child's: compile/load, compile/compile, ...; may be nil
 	Exe          string             // program that can be a compile child; empty: this one
+	Examples     []Example          // calls that the artifact keeps, which give the sizes of symbolic dimensions where nothing else does
 	Cache        *Cache             // where executables come from and are kept; nil: each is compiled
 	Jobs         int                // programs to compile side by side; 0: one
 
@@ -64,6 +65,9 @@ type CompileOptions struct {
 // Compile compiles the model at path and writes what the last phase leaves to o.Output. A model that the cache has whole is packed from there.
 func Compile(ctx context.Context, path string, o CompileOptions) (_ *Report, err error) {
 	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := o.useExamples(); err != nil {
 		return nil, err
 	}
 	if r, ok, err := o.Cache.unchanged(ctx, path, &o); ok || err != nil {

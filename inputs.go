@@ -25,6 +25,11 @@ func openTensors(path string) (*tensorFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readTensors(path, src)
+}
+
+// readTensors takes src over.
+func readTensors(path string, src weights.Source) (*tensorFile, error) {
 	f := &tensorFile{path: path, source: src}
 	for _, name := range src.Names() {
 		t, err := src.Load(name)
@@ -58,7 +63,9 @@ func openAll(paths []string) ([]*tensorFile, error) {
 func closeFiles(files []*tensorFile) error {
 	var errs []error
 	for _, f := range files {
-		errs = append(errs, f.source.Close())
+		if f != nil {
+			errs = append(errs, f.source.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

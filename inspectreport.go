@@ -131,6 +131,9 @@ func (s *Inspection) writeArtifact(row rower) {
 			row(name, "  %s", padLine(pad, p.Dim(pad.Symbol)))
 		}
 	}
+	if n := len(m.Examples); n > 0 {
+		row("examples", "%d", n)
+	}
 	name = "sections"
 	for _, f := range s.Sections {
 		row(name, "%s, %s", f.Name, Bytes(f.Size))

@@ -42,6 +42,7 @@ var notInKeys = map[string]string{
 	"CompileOptions.Exe":      "the child is another program with the same package tpu, whose version is in the key",
 	"CompileOptions.Cache":    "where entries are, not what they are",
 
+	"CompileOptions.Examples":     "put beside what is kept, when the artifact is written",
 	"CompileOptions.EmbedWeights": "a compile that embeds weights does not ask the cache for the model; the program is the same",
 
 	"Shapes.Inputs": "a function; Shapes.Given stands for it, and without that the cache is not asked for the model",

@@ -80,6 +80,9 @@ func write(all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) e
 
 // writeArtifact writes the artifact p of the model, and reports that.
 func writeArtifact(model string, o *CompileOptions, p *artifact.Part, report *Report) error {
+	if err := o.addExamples(p); err != nil {
+		return err
+	}
 	if err := artifact.Write(o.Output, p.Manifest, p.Contents); err != nil {
 		return err
 	}

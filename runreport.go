@@ -151,6 +151,7 @@ func (s Summary) figures() string {
 }
 
 func summarize(p artifact.Port, x *tensor.Tensor) Summary {
+	p.Type = artifact.MakeType(x.Type)
 	s := Summary{Port: p}
 	if x.DType.IsComplex() {
 		for _, c := range x.Complexes() {

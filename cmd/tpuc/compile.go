@@ -22,6 +22,7 @@ func newCompile() *cobra.Command {
 	f := &compileFlags{}
 	var o tpuc.CompileOptions
 	var asJSON bool
+	var examples []string
 	c := &cobra.Command{
 		Use:   "compile MODEL",
 		Short: "Compile a model into an artifact",
@@ -42,6 +43,7 @@ such as one with other weights, takes the executable from there.`,
   tpuc compile model.pt2 --target v6e:1x1 --dim input_ids.1=512 --embed-weights
   tpuc compile model.pt2 --dim batch=1,4,8 --dim seq=128,512
   tpuc compile model.tpuc --dim seq=256 -o longer.tpuc
+  tpuc compile model.pt2 --examples inputs.safetensors,outputs.safetensors
   tpuc compile model.pt2 --to lower | less
   tpuc compile model.pt2 --dump stages`,
 		Args: argCount(1, "one MODEL"),
@@ -59,6 +61,10 @@ such as one with other weights, takes the executable from there.`,
 			}
 			if o.Shapes.Custom, err = tpuc.LoadCustomOps(f.custom); err != nil {
 				return err
+			}
+			for _, e := range examples {
+				in, out, _ := strings.Cut(e, ",")
+				o.Examples = append(o.Examples, tpuc.Example{Inputs: in, Outputs: out})
 			}
 			if err := checkOutput(&o, args[0], asJSON); err != nil {
 				return err
@@ -78,6 +84,7 @@ such as one with other weights, takes the executable from there.`,
 	c.Flags().StringVar(&o.To, "to", tpuc.PhasePack, "stop after this phase and write what it leaves: "+strings.Join(tpuc.Phases, ", "))
 	c.Flags().StringVar(&o.DumpDir, "dump", "", "write the text after import, every pass and lowering into this folder")
 	c.Flags().IntVarP(&o.Jobs, "jobs", "j", 1, "programs to compile side by side, of a model that has several")
+	c.Flags().StringArrayVar(&examples, "examples", nil, "keep a call in the artifact for tpuc run --self-test: INPUTS[,OUTPUTS], files as of tpuc run --inputs and --expected; repeated: calls in order")
 	c.Flags().BoolVar(&o.EmbedWeights, "embed-weights", false, "put the weights into the artifact")
 	addJSON(c, &asJSON)
 	complete(c, "to", func() []string { return tpuc.Phases })

@@ -162,6 +162,7 @@ type callFlags struct {
 	weights                 string
 	output                  string
 	json                    bool
+	selfTest                bool // inputs and what is expected come from the artifact
 }
 
 func (f *callFlags) add(c *cobra.Command) {
@@ -185,7 +186,9 @@ func (f *callFlags) options(c *cobra.Command) (tpuc.CallOptions, error) {
 	calls := max(len(f.inputs), 1)
 	elementwise := changed("rtol") || changed("atol")
 	switch {
-	case changed("random") == (len(f.inputs) > 0):
+	case f.selfTest && (changed("random") || len(f.inputs)+len(f.expected)+len(f.state) > 0 || f.output != ""):
+		return o, usagef("--self-test takes inputs and what is expected from the artifact, wanted no --inputs, --random, --expected, --expected-state or --output")
+	case !f.selfTest && changed("random") == (len(f.inputs) > 0):
 		return o, usagef("inputs are missing or given in two ways, wanted --inputs FILE (once a call) or --random SEED")
 	case len(f.expected) > calls:
 		return o, usagef("%d --expected for %d calls, wanted at most one a call", len(f.expected), calls)
@@ -193,7 +196,7 @@ func (f *callFlags) options(c *cobra.Command) (tpuc.CallOptions, error) {
 		return o, usagef("%d --expected-state for %d calls, wanted at most one a call", len(f.state), calls)
 	case changed("tolerance") && elementwise:
 		return o, usagef("--tolerance and --rtol or --atol are given, wanted one rule")
-	case (changed("tolerance") || elementwise) && len(f.expected)+len(f.state) == 0:
+	case (changed("tolerance") || elementwise) && len(f.expected)+len(f.state) == 0 && !f.selfTest:
 		return o, usagef("a tolerance is given but nothing to compare with, wanted --expected or --expected-state too")
 	case !(f.tolerance >= 0 && f.rtol >= 0 && f.atol >= 0):
 		return o, usagef("a tolerance is negative or not a number, wanted 0 or more")
@@ -207,6 +210,14 @@ func (f *callFlags) options(c *cobra.Command) (tpuc.CallOptions, error) {
 		o.Tolerance = &compare.Tolerance{RelToMax: f.tolerance, Elementwise: elementwise, Rtol: f.rtol, Atol: f.atol}
 	}
 	return o, nil
+}
+
+// open opens what the calls are made with: files, or the examples of the artifact at path.
+func (f *callFlags) open(path string, o tpuc.CallOptions) (*tpuc.Calls, error) {
+	if f.selfTest {
+		return tpuc.OpenExamples(path, o.Tolerance)
+	}
+	return tpuc.OpenCalls(o)
 }
 
 // report prints what calls gave, those before an error included, and hands the error on.

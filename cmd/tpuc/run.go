@@ -28,7 +28,8 @@ compile a further program (docs/runtime.md).`,
 		Example: `  tpuc run model.tpuc --random 1
   tpuc run model.tpuc --inputs inputs.safetensors --expected outputs.safetensors
   tpuc run decode.tpuc --inputs step1.npz --inputs step2.npz --expected-state cache1.safetensors -o out.safetensors
-  tpuc run model.tpuc --weights checkpoint/ --no-compile --random 1`,
+  tpuc run model.tpuc --weights checkpoint/ --no-compile --random 1
+  tpuc run model.tpuc --self-test`,
 		Args: argCount(1, "one ARTIFACT or MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			co, err := calls.options(c)
@@ -59,6 +60,7 @@ compile a further program (docs/runtime.md).`,
 	f.add(c)
 	calls.add(c)
 	onMiss.add(c)
+	c.Flags().BoolVar(&calls.selfTest, "self-test", false, "run the examples that the artifact keeps (tpuc compile --examples) and compare with what is expected of them")
 	c.Flags().BoolVar(&noCompile, "no-compile", false, "never compile: exit with status 4 where that would be needed")
 	return c
 }
@@ -89,7 +91,7 @@ func runRun(c *cobra.Command, path string, f *compileFlags, calls *callFlags, o 
 	if err := exists(path); err != nil {
 		return err
 	}
-	files, err := tpuc.OpenCalls(co)
+	files, err := calls.open(path, co)
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,11 @@ func OpenSafetensors(path string) (*Safetensors, error) {
 	return s, nil
 }
 
+// ReadSafetensors is OpenSafetensors for a file in memory, which is kept and must not change. label names it in messages.
+func ReadSafetensors(label string, data []byte) (*Safetensors, error) {
+	return readSafetensors(label, &mmap.File{Data: data})
+}
+
 // readSafetensors takes ownership of m when it succeeds.
 func readSafetensors(label string, m *mmap.File) (*Safetensors, error) {
 	header, data, err := splitSafetensors(m.Data)

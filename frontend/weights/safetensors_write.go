@@ -29,17 +29,30 @@ func WriteSafetensors(path string, tensors []Named) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return atomicfile.Write(path, func(w io.Writer) error {
-		if _, err := w.Write(header); err != nil {
+	return atomicfile.Write(path, func(w io.Writer) error { return writeTensors(w, header, tensors) })
+}
+
+// EncodeSafetensors is the file that WriteSafetensors writes.
+func EncodeSafetensors(tensors []Named) ([]byte, error) {
+	header, err := safetensorsHeader(tensors)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = writeTensors(&b, header, tensors)
+	return b.Bytes(), err
+}
+
+func writeTensors(w io.Writer, header []byte, tensors []Named) error {
+	if _, err := w.Write(header); err != nil {
+		return err
+	}
+	for _, t := range tensors {
+		if _, err := w.Write(t.Data); err != nil {
 			return err
 		}
-		for _, t := range tensors {
-			if _, err := w.Write(t.Data); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // safetensorsHeader is everything before the data: the length, the JSON and spaces up to the alignment.

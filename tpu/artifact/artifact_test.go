@@ -47,6 +47,7 @@ func sample() (Manifest, Contents) {
 		State:     func(int) (*tensor.Tensor, error) { return zero, nil },
 		Weights:   func(int) (*tensor.Tensor, error) { return w, nil },
 		Graph:     []byte("a graph"),
+		Examples:  []ExampleContents{{Inputs: []byte("inputs"), Outputs: []byte("outputs")}, {Inputs: []byte("more")}},
 	}
 }
 
@@ -148,7 +149,8 @@ func TestContainer(t *testing.T) {
 		_, err = b.ReadFrom(r)
 		require.NoError(t, err) // the CRC-32 too
 	}
-	require.Equal(t, []string{ManifestSection, ProgramSection(0), ExecutableSection(0), ConstantsSection, WeightsSection, GraphSection, DirectorySection}, names)
+	require.Equal(t, []string{ManifestSection, ProgramSection(0), ExecutableSection(0), ConstantsSection, WeightsSection, GraphSection,
+		"example-0-inputs.safetensors", "example-0-outputs.safetensors", "example-1-inputs.safetensors", DirectorySection}, names)
 }
 
 // Every flipped bit is noticed, by Open or by Verify, and nothing panics.

@@ -12,8 +12,24 @@ import (
 // align is the multiple at which sections, and tensors in them, begin, so that a mapped file can be used in place.
 const align = 64
 
-// maxPrograms bounds the programs of one artifact.
-const maxPrograms = 4096
+// maxPrograms and maxExamples bound the programs and examples of one artifact.
+const maxPrograms, maxExamples = 4096, 4096
+
+// checkSections checks what names sections: the numbers of programs and examples, and the examples' names.
+func (m *Manifest) checkSections() error {
+	if n := len(m.Programs); n == 0 || n > maxPrograms {
+		return diag.Errorf(nil, "artifact/programs", "manifest: %d programs, wanted 1 to %d", n, maxPrograms)
+	}
+	if n := len(m.Examples); n > maxExamples {
+		return diag.Errorf(nil, "artifact/examples", "manifest: %d examples, wanted at most %d", n, maxExamples)
+	}
+	for i, e := range m.Examples {
+		if in, out := exampleSections(i); e.Inputs != in || e.Outputs != "" && e.Outputs != out {
+			return diag.Errorf(nil, "artifact/examples", "manifest: example %d has the sections %q and %q, wanted %q and, if any, %q", i, e.Inputs, e.Outputs, in, out)
+		}
+	}
+	return nil
+}
 
 // check reports everything that is wrong in a manifest: types, digests, lists that refer to each other, tensors outside of their section.
 func (m *Manifest) check(sections []File) error {
@@ -30,9 +46,8 @@ func (m *Manifest) check(sections []File) error {
 	if m.Target.Devices < 1 {
 		bad("target", "target %q has %d devices, wanted at least 1", m.Target.Name, m.Target.Devices)
 	}
-	if n := len(m.Programs); n == 0 || n > maxPrograms {
-		bad("programs", "%d programs, wanted 1 to %d", n, maxPrograms)
-		return errs.Err()
+	if err := m.checkSections(); err != nil {
+		return err
 	}
 	for i := range m.Programs {
 		m.checkTypes(i, bad)

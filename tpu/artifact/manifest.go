@@ -35,12 +35,19 @@ type sectionName struct {
 }
 
 // sectionOrder is the order in which the sections lie in the file, the directory excepted.
-func sectionOrder(programs int) []sectionName {
+func (m *Manifest) sectionOrder() []sectionName {
 	out := []sectionName{{name: ManifestSection}}
-	for i := range programs {
+	for i := range m.Programs {
 		out = append(out, sectionName{name: ProgramSection(i)}, sectionName{name: ExecutableSection(i)})
 	}
-	return append(out, sectionName{name: ConstantsSection}, sectionName{WeightsSection, true}, sectionName{GraphSection, true})
+	out = append(out, sectionName{name: ConstantsSection}, sectionName{WeightsSection, true}, sectionName{GraphSection, true})
+	for _, e := range m.Examples {
+		out = append(out, sectionName{name: e.Inputs})
+		if e.Outputs != "" {
+			out = append(out, sectionName{name: e.Outputs})
+		}
+	}
+	return out
 }
 
 // ProgramSection is the name of program i's StableHLO text.
@@ -48,6 +55,11 @@ func ProgramSection(i int) string { return fmt.Sprintf("program-%d.mlir", i) }
 
 // ExecutableSection is the name of what the plugin serialized for program i.
 func ExecutableSection(i int) string { return fmt.Sprintf("executable-%d.bin", i) }
+
+// exampleSections are the names of example i's sections.
+func exampleSections(i int) (inputs, outputs string) {
+	return fmt.Sprintf("example-%d-inputs.safetensors", i), fmt.Sprintf("example-%d-outputs.safetensors", i)
+}
 
 // Manifest describes an artifact; it is readable without a plugin. Lists have the order that the programs or the user give them. Nothing in it
 // depends on the executables' bytes, which on CPU differ from compile to compile: equal compiles have equal manifests.
@@ -67,6 +79,13 @@ type Manifest struct {
 	Constants  []Weight    `json:"constants"`            // tensors that belong to the programs
 	Programs   []Program   `json:"programs"`             // at least one; no two take inputs of the same shapes
 	Checkpoint *Source     `json:"checkpoint,omitempty"` // what weights by reference were compiled with
+	Examples   []Example   `json:"examples,omitempty"`   // calls of one session, one after another; filled by Write
+}
+
+// Example names the sections of a call, which are safetensors files.
+type Example struct {
+	Inputs  string `json:"inputs"`            // keyed input_<ordinal>
+	Outputs string `json:"outputs,omitempty"` // what is expected, keyed output_<ordinal> or by name or path
 }
 
 // Program is the model with its dimensions fixed. Its sections are ProgramSection and ExecutableSection of its number.

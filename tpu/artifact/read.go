@@ -230,10 +230,10 @@ func checkFormat(format *string, tpuc string) error {
 
 // addSections compares the directory with the zip's own and prepares the check of every section.
 func (a *Artifact) addSections(entries map[string][]byte) error {
-	if n := len(a.Manifest.Programs); n > maxPrograms {
-		return fmt.Errorf("%d programs, wanted at most %d", n, maxPrograms)
+	if err := a.Manifest.checkSections(); err != nil {
+		return err
 	}
-	order := sectionOrder(len(a.Manifest.Programs))
+	order := a.Manifest.sectionOrder()
 	at := 0
 	for _, s := range a.Sections {
 		for at < len(order) && order[at].name != s.Name && order[at].optional {

@@ -23,7 +23,14 @@ type Contents struct {
 	Constants, State, Weights func(i int) (*tensor.Tensor, error)
 	// Graph is what other programs of the model are compiled from; empty: none. It may leave out constants that the artifact holds
 	// (Artifact.Constant).
-	Graph []byte
+	Graph    []byte
+	Examples []ExampleContents
+}
+
+// ExampleContents are the bytes of an example: safetensors files.
+type ExampleContents struct {
+	Inputs  []byte
+	Outputs []byte // what is expected; empty: nothing
 }
 
 // ProgramContents are the bytes of one program.
@@ -32,7 +39,7 @@ type ProgramContents struct {
 	Executable []byte // what the plugin serialized
 }
 
-// Write writes an artifact. It fills the fields of m that follow from the contents (Format, Section, Offset and the SHA256 of programs and
+// Write writes an artifact. It fills the fields of m that follow from the contents (Format, Examples, Section, Offset and the SHA256 of programs and
 // constants) in a copy and checks that. The file appears under its name only when it is complete and synced. Equal manifests and contents give equal
 // bytes; there is no clock and no path in them.
 func Write(path string, m Manifest, c Contents) error {
@@ -60,6 +67,12 @@ func Write(path string, m Manifest, c Contents) error {
 	}
 	if len(c.Graph) > 0 {
 		sections = append(sections, section{GraphSection, raw(c.Graph)})
+	}
+	for i, e := range m.Examples {
+		sections = append(sections, section{e.Inputs, raw(c.Examples[i].Inputs)})
+		if e.Outputs != "" {
+			sections = append(sections, section{e.Outputs, raw(c.Examples[i].Outputs)})
+		}
 	}
 	return atomicfile.Write(path, func(w io.Writer) error { return writeZip(w, sections) })
 }
@@ -118,6 +131,14 @@ func layOut(m Manifest, c Contents) (Manifest, []*blob, error) {
 	}
 	m.Weights, err = place(m.Weights, KindWeight, c.Weights)
 	m.Inputs, m.Outputs = list(m.Inputs), list(m.Outputs)
+	m.Examples = nil
+	for i, x := range c.Examples {
+		var e Example
+		if e.Inputs, e.Outputs = exampleSections(i); len(x.Outputs) == 0 {
+			e.Outputs = ""
+		}
+		m.Examples = append(m.Examples, e)
+	}
 	return m, []*blob{constants, weights}, err
 }
 
