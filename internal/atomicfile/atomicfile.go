@@ -10,8 +10,11 @@ import (
 )
 
 // Write calls write with a buffered temporary file beside path, syncs it and renames it to path. After an error or a crash path is what
-// it was before. The file gets mode 0666 less the umask, like one made by os.Create.
+// it was before. The file gets mode 0666 less the umask, like one made by os.Create. A pipe or device at path is written to and stays.
 func Write(path string, write func(io.Writer) error) error {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() && !st.IsDir() {
+		return writeThrough(path, write)
+	}
 	f, err := create(path)
 	if err != nil {
 		return err
@@ -42,6 +45,20 @@ func Write(path string, write func(io.Writer) error) error {
 	renamed = true
 	syncDir(filepath.Dir(path))
 	return nil
+}
+
+// writeThrough writes to what is no file, such as /dev/null: renaming would take its place.
+func writeThrough(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // also when write panics
+	b := bufio.NewWriterSize(f, 1<<20)
+	if err := write(b); err != nil {
+		return err
+	}
+	return errors.Join(b.Flush(), f.Close())
 }
 
 // create makes the temporary file. os.CreateTemp chooses a free name, but with a mode that only its owner may read.
