@@ -1,7 +1,6 @@
 package pt2
 
 import (
-	"math"
 	"slices"
 
 	"tpuc/ir"
@@ -25,28 +24,28 @@ var poolRules = map[string]rule{
 	"adaptive_avg_pool3d":           value(func(c *call) *ir.Value { return c.adaptiveAvg(3) }),
 	"_adaptive_avg_pool2d":          value(func(c *call) *ir.Value { return c.adaptiveAvg(2) }),
 	"_adaptive_avg_pool3d":          value(func(c *call) *ir.Value { return c.adaptiveAvg(3) }),
-	"upsample_nearest1d.vec":        value(func(c *call) *ir.Value { return c.nearest(1, nearestIndex) }),
-	"upsample_nearest2d.vec":        value(func(c *call) *ir.Value { return c.nearest(2, nearestIndex) }),
-	"upsample_nearest3d.vec":        value(func(c *call) *ir.Value { return c.nearest(3, nearestIndex) }),
-	"upsample_nearest1d":            value(func(c *call) *ir.Value { return c.nearest(1, nearestIndex) }),
-	"upsample_nearest2d":            value(func(c *call) *ir.Value { return c.nearest(2, nearestIndex) }),
-	"upsample_nearest3d":            value(func(c *call) *ir.Value { return c.nearest(3, nearestIndex) }),
-	"_upsample_nearest_exact1d.vec": value(func(c *call) *ir.Value { return c.nearest(1, exactIndex) }),
-	"_upsample_nearest_exact2d.vec": value(func(c *call) *ir.Value { return c.nearest(2, exactIndex) }),
-	"_upsample_nearest_exact3d.vec": value(func(c *call) *ir.Value { return c.nearest(3, exactIndex) }),
-	"_upsample_nearest_exact2d":     value(func(c *call) *ir.Value { return c.nearest(2, exactIndex) }),
-	"upsample_linear1d.vec":         value(func(c *call) *ir.Value { return c.interpolate(1, linearWeights) }),
-	"upsample_bilinear2d.vec":       value(func(c *call) *ir.Value { return c.interpolate(2, linearWeights) }),
-	"upsample_trilinear3d.vec":      value(func(c *call) *ir.Value { return c.interpolate(3, linearWeights) }),
-	"upsample_bicubic2d.vec":        value(func(c *call) *ir.Value { return c.interpolate(2, cubicWeights) }),
-	"upsample_linear1d":             value(func(c *call) *ir.Value { return c.interpolate(1, linearWeights) }),
-	"upsample_bilinear2d":           value(func(c *call) *ir.Value { return c.interpolate(2, linearWeights) }),
-	"upsample_trilinear3d":          value(func(c *call) *ir.Value { return c.interpolate(3, linearWeights) }),
-	"upsample_bicubic2d":            value(func(c *call) *ir.Value { return c.interpolate(2, cubicWeights) }),
-	"_upsample_bilinear2d_aa.vec":   value(func(c *call) *ir.Value { return c.interpolate(2, antialias(1, triangleFilter)) }),
-	"_upsample_bicubic2d_aa.vec":    value(func(c *call) *ir.Value { return c.interpolate(2, antialias(2, cubicFilter)) }),
-	"_upsample_bilinear2d_aa":       value(func(c *call) *ir.Value { return c.interpolate(2, antialias(1, triangleFilter)) }),
-	"_upsample_bicubic2d_aa":        value(func(c *call) *ir.Value { return c.interpolate(2, antialias(2, cubicFilter)) }),
+	"upsample_nearest1d.vec":        value(func(c *call) *ir.Value { return c.resize(1, op.NearestFilter) }),
+	"upsample_nearest2d.vec":        value(func(c *call) *ir.Value { return c.resize(2, op.NearestFilter) }),
+	"upsample_nearest3d.vec":        value(func(c *call) *ir.Value { return c.resize(3, op.NearestFilter) }),
+	"upsample_nearest1d":            value(func(c *call) *ir.Value { return c.resize(1, op.NearestFilter) }),
+	"upsample_nearest2d":            value(func(c *call) *ir.Value { return c.resize(2, op.NearestFilter) }),
+	"upsample_nearest3d":            value(func(c *call) *ir.Value { return c.resize(3, op.NearestFilter) }),
+	"_upsample_nearest_exact1d.vec": value(func(c *call) *ir.Value { return c.resize(1, op.ExactFilter) }),
+	"_upsample_nearest_exact2d.vec": value(func(c *call) *ir.Value { return c.resize(2, op.ExactFilter) }),
+	"_upsample_nearest_exact3d.vec": value(func(c *call) *ir.Value { return c.resize(3, op.ExactFilter) }),
+	"_upsample_nearest_exact2d":     value(func(c *call) *ir.Value { return c.resize(2, op.ExactFilter) }),
+	"upsample_linear1d.vec":         value(func(c *call) *ir.Value { return c.resize(1, op.LinearFilter) }),
+	"upsample_bilinear2d.vec":       value(func(c *call) *ir.Value { return c.resize(2, op.LinearFilter) }),
+	"upsample_trilinear3d.vec":      value(func(c *call) *ir.Value { return c.resize(3, op.LinearFilter) }),
+	"upsample_bicubic2d.vec":        value(func(c *call) *ir.Value { return c.resize(2, op.CubicFilter) }),
+	"upsample_linear1d":             value(func(c *call) *ir.Value { return c.resize(1, op.LinearFilter) }),
+	"upsample_bilinear2d":           value(func(c *call) *ir.Value { return c.resize(2, op.LinearFilter) }),
+	"upsample_trilinear3d":          value(func(c *call) *ir.Value { return c.resize(3, op.LinearFilter) }),
+	"upsample_bicubic2d":            value(func(c *call) *ir.Value { return c.resize(2, op.CubicFilter) }),
+	"_upsample_bilinear2d_aa.vec":   value(func(c *call) *ir.Value { return c.resize(2, op.LinearAAFilter) }),
+	"_upsample_bicubic2d_aa.vec":    value(func(c *call) *ir.Value { return c.resize(2, op.CubicAAFilter) }),
+	"_upsample_bilinear2d_aa":       value(func(c *call) *ir.Value { return c.resize(2, op.LinearAAFilter) }),
+	"_upsample_bicubic2d_aa":        value(func(c *call) *ir.Value { return c.resize(2, op.CubicAAFilter) }),
 }
 
 // maxTaps bounds the slices that one pooling expands to.
@@ -205,19 +204,6 @@ func (c *call) poolCounts(y *ir.Value, w window, in []int64, includePad bool) *i
 	return n
 }
 
-// resample multiplies one dimension by a matrix [out, in] given by rows.
-func (c *call) resample(x *ir.Value, axis int, rows [][]float64) *ir.Value {
-	n := x.Type.Dims[axis]
-	flat := make([]float64, 0, int64(len(rows))*n)
-	for _, r := range rows {
-		flat = append(flat, r...)
-	}
-	m := op.Constant.Make(c.b, op.ConstantAttr{Value: tensor.FromFloats(tensor.Make(x.Type.DType, int64(len(rows)), n), flat)})
-	y := op.Dot.Make(c.b, op.DotAttr{Contract: [][]int64{{int64(axis)}, {1}}}, x, m) // the dimension comes last
-	perm := iotaInts(x.Type.Rank() - 1)
-	return transpose(c.b, y, slices.Insert(perm, axis, int64(x.Type.Rank()-1)))
-}
-
 // maxMatrix bounds the literal matrices of resampling.
 const maxMatrix = 1 << 22
 
@@ -251,7 +237,7 @@ func (c *call) adaptiveAvg(spatial int) *ir.Value {
 				rows[i][k] = 1 / float64(to-from)
 			}
 		}
-		x = c.resample(x, axis, rows)
+		x = op.MulAlong(c.b, x, axis, rows)
 	}
 	return c.cast(x, d)
 }
@@ -275,16 +261,6 @@ func (c *call) scaleOf(i int, n, o int64) float64 {
 	return float64(float32(n) / float32(o))
 }
 
-// nearestIndex is floor(o scale), in f32 as torch computes it.
-func nearestIndex(o int64, scale float64, n int64) int64 {
-	return min(int64(math.Floor(float64(float32(o)*float32(scale)))), n-1)
-}
-
-// exactIndex takes the pixel under the output pixel's centre.
-func exactIndex(o int64, scale float64, n int64) int64 {
-	return min(int64(math.Floor(float64((float32(o)+0.5)*float32(scale)))), n-1)
-}
-
 // input is the first argument, which is self in some overloads.
 func (c *call) input() *ir.Value {
 	if c.schema.param("input") != nil {
@@ -293,177 +269,27 @@ func (c *call) input() *ir.Value {
 	return c.val("self")
 }
 
-// nearest repeats or drops elements along the last dimensions.
-func (c *call) nearest(spatial int, index func(o int64, scale float64, n int64) int64) *ir.Value {
+// resize samples the last dimensions at the result's sizes.
+func (c *call) resize(spatial int, filter op.Filter) *ir.Value {
 	x := c.input()
-	out := c.resultType().Dims
 	lead := x.Type.Rank() - spatial
 	if lead < 0 {
 		c.failf("input is %s, wanted %d dimensions", x.Type, spatial)
 	}
-	for i := range spatial {
-		axis := lead + i
-		n, o := x.Type.Dims[axis], out[axis]
-		if o > maxMatrix || n == 0 {
+	a := op.ResizeAttr{Filter: filter, Sizes: c.resultType().Dims[lead:], Align: c.schema.param("align_corners") != nil && c.bool("align_corners")}
+	for i, o := range a.Sizes {
+		n := x.Type.Dims[lead+i]
+		if n == 0 || a.Weights(n, o) > op.MaxResize {
 			c.unsupported("resizing %d to %d", n, o)
 		}
 		scale := c.scaleOf(i, n, o)
-		ids := make([]int64, o)
-		repeats := o%n == 0
-		for k := range ids {
-			ids[k] = index(int64(k), scale, n)
-			repeats = repeats && ids[k] == int64(k)/(o/n)
-		}
 		switch {
-		case n == o && repeats:
-		case repeats:
-			full := slices.Insert(slices.Clone(x.Type.Dims), axis+1, o/n)
-			at := slices.Delete(iotaInts(len(full)), axis+1, axis+2)
-			dims := slices.Clone(x.Type.Dims)
-			dims[axis] = o
-			x = reshape(c.b, op.Broadcast.Make(c.b, op.BroadcastAttr{Shape: full, Dims: at}, x), dims)
-		default:
-			x = op.Take.Make(c.b, op.TakeAttr{Axis: int64(axis)}, x, literal(c.b, tensor.I64, []int64{o}, ids))
-		}
-	}
-	return x
-}
-
-// weightsOf gives the row of input weights for an output position.
-type weightsOf func(o, n, outN int64, scale float64, align bool) []float64
-
-// interpolate resamples the last dimensions one after another, each by a matrix of weights.
-func (c *call) interpolate(spatial int, weights weightsOf) *ir.Value {
-	x := c.input()
-	d := x.Type.DType
-	out := c.resultType().Dims
-	align := c.bool("align_corners")
-	lead := x.Type.Rank() - spatial
-	if lead < 0 {
-		c.failf("input is %s, wanted %d dimensions", x.Type, spatial)
-	}
-	fixed := d == tensor.U8
-	if fixed {
-		x = c.cast(x, tensor.I32)
-	} else {
-		x = c.cast(x, wide(d))
-	}
-	for k := range spatial {
-		i := k
-		if fixed { // rounded after each dimension, the last first
-			i = spatial - 1 - k
-		}
-		axis := lead + i
-		n, o := x.Type.Dims[axis], out[axis]
-		if n == 0 || n*o > maxMatrix {
-			c.unsupported("resizing %d to %d", n, o)
-		}
-		scale := c.scaleOf(i, n, o)
-		if align {
+		case a.Align && o > 1:
+			scale = float64(n-1) / float64(o-1)
+		case a.Align:
 			scale = 0
-			if o > 1 {
-				scale = float64(n-1) / float64(o-1)
-			}
 		}
-		rows := make([][]float64, o)
-		for k := range rows {
-			rows[k] = weights(int64(k), n, o, scale, align)
-		}
-		if fixed {
-			x = c.resampleFixed(x, axis, rows)
-			continue
-		}
-		x = c.resample(x, axis, rows)
+		a.Scale = append(a.Scale, scale)
 	}
-	return c.cast(x, d)
-}
-
-// resampleFixed is resample of bytes held as i32, with weights of 15 bits, rounded and bounded as torch does
-// (aten/src/ATen/native/cpu/UpSampleKernel.cpp, compute_index_ranges_int16_weights).
-func (c *call) resampleFixed(x *ir.Value, axis int, rows [][]float64) *ir.Value {
-	top := 0.0
-	for _, r := range rows {
-		top = max(top, slices.Max(r))
-	}
-	bits := 0
-	for bits < 22 && int64(0.5+top*float64(int64(2)<<bits)) < 1<<15 {
-		bits++
-	}
-	for _, r := range rows {
-		for k := range r {
-			r[k] = math.Round(r[k] * float64(int64(1)<<bits))
-		}
-	}
-	y := c.resample(x, axis, rows)
-	y = op.Add.Make(c.b, y, like(c.b, y, intScalar(1<<bits>>1)))
-	y = op.ShiftRight.Make(c.b, y, like(c.b, y, intScalar(int64(bits))))
-	return c.clampTo(y, intScalar(0), intScalar(255))
-}
-
-// source is the input position of an output position, in pixels.
-func source(o int64, scale float64, align bool) float64 {
-	if align {
-		return float64(o) * scale
-	}
-	return (float64(o)+0.5)*scale - 0.5
-}
-
-// linearWeights are of the two pixels around the position; the edge pixel goes on beyond the edge.
-func linearWeights(o, n, _ int64, scale float64, align bool) []float64 {
-	row := make([]float64, n)
-	s := max(source(o, scale, align), 0)
-	i := min(int64(s), n-1)
-	t := min(max(s-float64(i), 0), 1)
-	row[i] += 1 - t
-	row[min(i+1, n-1)] += t
-	return row
-}
-
-// cubicWeights are Keys' cubic convolution with a = -0.75, edges repeated.
-func cubicWeights(o, n, _ int64, scale float64, align bool) []float64 {
-	row := make([]float64, n)
-	s := source(o, scale, align)
-	i := math.Floor(s)
-	for k := -1.0; k <= 2; k++ {
-		at := min(max(int64(i+k), 0), n-1)
-		row[at] += cubic(s-i-k, -0.75)
-	}
-	return row
-}
-
-// cubic is Keys' kernel of support 2 with parameter a.
-func cubic(x, a float64) float64 {
-	x = math.Abs(x)
-	switch {
-	case x <= 1:
-		return ((a+2)*x-(a+3))*x*x + 1
-	case x < 2:
-		return (((x-5)*x+8)*x - 4) * a
-	}
-	return 0
-}
-
-func triangleFilter(x float64) float64 { return max(1-math.Abs(x), 0) }
-func cubicFilter(x float64) float64    { return cubic(x, -0.5) }
-
-// antialias widens a filter of a support to the ratio of shrinking, as Pillow does. Aligned corners change nothing but the scale.
-func antialias(support float64, filter func(float64) float64) weightsOf {
-	return func(o, n, _ int64, scale float64, _ bool) []float64 {
-		row := make([]float64, n)
-		wideBy := max(scale, 1)
-		center := scale * (float64(o) + 0.5)
-		from := max(int64(center-support*wideBy+0.5), 0)
-		to := min(int64(center+support*wideBy+0.5), n)
-		total := 0.0
-		for k := from; k < to; k++ {
-			row[k] = filter((float64(k) - center + 0.5) / wideBy)
-			total += row[k]
-		}
-		for k := range row {
-			if total != 0 {
-				row[k] /= total
-			}
-		}
-		return row
-	}
+	return op.Resize.Make(c.b, a, x)
 }

@@ -116,7 +116,7 @@ func (c *call) spread(g *ir.Value, x tensor.Type, spatial int, window func(axis 
 				rows[i][k] = part
 			}
 		}
-		g = c.resample(g, axis, rows)
+		g = op.MulAlong(c.b, g, axis, rows)
 	}
 	return g
 }

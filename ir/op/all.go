@@ -13,5 +13,5 @@ var All = []*ir.Op{
 	Sort.Op, Sqrt.Op, Sub.Op, Tan.Op, Tanh.Op, Transpose.Op, While.Op, Xor.Op,
 	// Composites.
 	Attention.Op, CumMax.Op, CumProd.Op, CumSum.Op, Embedding.Op, Gelu.Op, GroupNorm.Op, GroupedDot.Op, LayerNorm.Op, Linear.Op,
-	LogSoftmax.Op, LogCumSumExp.Op, RMSNorm.Op, Rope.Op, Silu.Op, Softmax.Op, Take.Op, TopK.Op,
+	LogSoftmax.Op, LogCumSumExp.Op, Resize.Op, RMSNorm.Op, Rope.Op, Silu.Op, Softmax.Op, Take.Op, TopK.Op,
 }

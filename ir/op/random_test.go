@@ -120,7 +120,7 @@ func (c *counter) fresh(t tensor.Type) ir.Ref {
 
 var (
 	dtypesTried = []tensor.DType{tensor.F32, tensor.F32, tensor.F32, tensor.BF16, tensor.I32, tensor.I32, tensor.I64, tensor.Bool, tensor.U8, tensor.C64}
-	wordsTried  = []string{"", "eq", "ne", "lt", "ge", "sum", "prod", "max", "min", "and", "or", "set", "nothing"}
+	wordsTried  = []string{"", "eq", "ne", "lt", "ge", "sum", "prod", "max", "min", "and", "or", "set", "nearest", "linear", "cubic_aa", "nothing"}
 )
 
 func randomType(r *rand.Rand) tensor.Type {
@@ -193,6 +193,8 @@ func randomAttr(r *rand.Rand, t reflect.Type) any {
 			f.Set(reflect.ValueOf(random(r, randomType(r))))
 		case []int64:
 			f.Set(reflect.ValueOf(randomInts(r, -1, 3)))
+		case []float64:
+			f.Set(reflect.ValueOf([]float64{0.5, 1.7, 0}[:r.IntN(4)]))
 		case [][]int64:
 			f.Set(reflect.ValueOf([][]int64{randomInts(r, -1, 2), randomInts(r, -1, 2)}[:r.IntN(3)]))
 		default:

@@ -56,7 +56,7 @@ func TestTable(t *testing.T) {
 func writable(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[tensor.DType](), reflect.TypeFor[tensor.Type](), reflect.TypeFor[*tensor.Tensor](), reflect.TypeFor[*ir.Func](),
-		reflect.TypeFor[[]int64](), reflect.TypeFor[[][]int64]():
+		reflect.TypeFor[[]int64](), reflect.TypeFor[[]float64](), reflect.TypeFor[[][]int64]():
 		return true
 	}
 	return slices.Contains([]reflect.Kind{reflect.Int64, reflect.Float64, reflect.Bool, reflect.String}, t.Kind())
