@@ -97,6 +97,12 @@ func (c *call) covered(v *ir.Value, e extent, s scalar) *ir.Value {
 	return c.whole(op.Select.Make(c.b, c.inside(v, e), v, like(c.b, v, s)))
 }
 
+// beyondTo is indices with those that are not meant replaced by n, for a scatter, which drops what is out of range.
+func (c *call) beyondTo(ids *ir.Value, e extent, n int64) *ir.Value {
+	ids = c.cast(ids, tensor.I64)
+	return c.covered(ids, e, intScalar(n))
+}
+
 // fillers are reductions, and what the elements that are not meant are replaced by so that they change nothing.
 var fillers = map[string]func(d tensor.DType) scalar{
 	"sum": none, "nansum": none, "count_nonzero": none, "any": none, "linalg_vector_norm": none, "norm": none,

@@ -182,6 +182,21 @@ func indexPut(c *call) *ir.Value {
 	return c.indexPut(c.val("values"), c.bool("accumulate"), c.wrapIndex)
 }
 
+// dropBeyond takes indices beyond an extent out of range, where a scatter drops them, and with them the elements of v, which it gives.
+func (c *call) dropBeyond(a *advanced, x, v *ir.Value) *ir.Value {
+	for i, ids := range a.ids {
+		e, open := c.extentOf(ids)
+		if !open || e.axis < 0 {
+			continue
+		}
+		a.ids[i] = c.beyondTo(ids, e, x.Type.Dims[a.dims[i]])
+		if s, open := c.extentOf(v); open && s.axis == v.Type.Rank()-len(ids.Type.Dims)-(x.Type.Rank()-len(a.dims))+a.at+e.axis {
+			v = c.wholeAs(v)
+		}
+	}
+	return v
+}
+
 // put writes source at an index of the flattened tensor, or adds it.
 func put(c *call) *ir.Value {
 	x, ids, src := c.val("self"), c.val("index"), c.val("source")
@@ -213,6 +228,7 @@ func (c *call) indexPut(v *ir.Value, accumulate bool, bound func(ids *ir.Value, 
 		}
 		return v
 	}
+	v = c.dropBeyond(&a, x, v)
 	rank := x.Type.Rank()
 	window := a.windowDims(rank)
 	dims := make([]int64, len(window)+a.ids[0].Type.Rank())
@@ -490,6 +506,12 @@ func (c *call) indexed(kind op.Reducer, x, src *ir.Value) *ir.Value {
 	ids := c.val("index")
 	shape := x.Type.Dims
 	axis := c.axis("dim", x.Type.Rank())
+	if e, open := c.extentOf(ids); open && e.axis >= 0 && x.Type.Rank() > 0 {
+		ids = c.beyondTo(ids, e, x.Type.Dims[axis])
+		if s, open := c.extentOf(src); open && s.axis == axis {
+			src = c.wholeAs(src)
+		}
+	}
 	if x.Type.Rank() == 0 {
 		x, src = reshape(c.b, x, []int64{1}), reshape(c.b, src, []int64{1})
 	}

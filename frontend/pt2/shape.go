@@ -37,6 +37,8 @@ var shapeRules = map[string]rule{
 	"movedim.intlist":     seen(movedim),
 	"moveaxis.int":        seen(movedim),
 	"moveaxis.intlist":    seen(movedim),
+	"resize_":             func(c *call) []*ref { return c.resized(c.ints("size")) },
+	"resize_as_":          func(c *call) []*ref { return c.resized(c.ref("the_template").typ.Dims) },
 	"atleast_2d":          func(c *call) []*ref { return c.atLeast(2) },
 	"atleast_1d":          func(c *call) []*ref { return c.atLeast(1) },
 	"atleast_3d":          func(c *call) []*ref { return c.atLeast(3) },
@@ -87,6 +89,29 @@ func (c *call) reshaped(x *ref, dims []int64) []*ref {
 		return []*ref{x.through(c.b, reshapeView(x.typ.Dims, dims))}
 	}
 	return []*ref{fresh(reshape(c.b, x.read(c.b), dims))}
+}
+
+// resized shows the first elements of a tensor's memory in another shape, and goes by the tensor's own name from then on. Memory that would have
+// to grow is refused: what it would hold is anything.
+func (c *call) resized(dims []int64) []*ref {
+	x := c.ref("self")
+	t := x.typ.WithDims(dims...)
+	if err := t.Check(); err != nil {
+		c.failf("size %v: %v", dims, err)
+	}
+	n, from := t.Elements(), x.typ.Elements()
+	if n > from || n < from && (x.parent != nil || !isContiguous(x.typ.Dims, x.strides)) || !viewable(x.typ.Dims, x.strides, []int64{from}) {
+		c.unsupported("the size %v of %s", dims, x.typ)
+	}
+	y := x.through(c.b, reshapeView(x.typ.Dims, []int64{from}))
+	if n < from {
+		y = y.through(c.b, sliceView(0, 0, n, 1))
+	}
+	y = y.through(c.b, reshapeView([]int64{n}, dims))
+	if a := c.arg("self"); a.Tensor != nil {
+		c.im.tensors[a.Tensor.Name] = y
+	}
+	return []*ref{y}
 }
 
 // viewable follows at::detail::computeStride: it reports whether a tensor can be seen with other dims without a copy.

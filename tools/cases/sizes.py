@@ -94,6 +94,31 @@ def case_sizes_known():
     return Known(), (randn(3, 4, 2),), {}
 
 
+class Experts(nn.Module):
+    """A mixture whose experts each take the rows that chose them, and put their results back by index."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(6)
+        self.gate = nn.Linear(4, 3)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(4, 8), nn.SiLU(), nn.Linear(8, 4)) for _ in range(3))
+
+    def forward(self, x):
+        weights, chosen = self.gate(x).softmax(-1).topk(2, -1)
+        masks = nn.functional.one_hot(chosen, 3).permute(2, 1, 0)
+        out, put = torch.zeros_like(x), torch.zeros_like(x)
+        for mask, expert in zip(masks, self.experts):
+            slot, row = torch.where(mask)
+            y = expert(x[None, row].reshape(-1, 4)) * weights[row, slot, None]
+            out.index_add_(0, row, y)
+            put.index_put_((row,), y, accumulate=True)
+        return out, put
+
+
+def case_sizes_experts():
+    return Experts(), (randn(11, 5, 4),), {}, {"calls": [((randn(12, 5, 4) * 3,), {}), ((torch.ones(5, 4),), {})]}
+
+
 class Unbounded(nn.Module):
     """E2, to be refused: shapes of outputs, and uses that elements which are not chosen would reach."""
 
