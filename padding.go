@@ -12,17 +12,22 @@ import (
 	"tpuc/tpu/artifact"
 )
 
-// maxPadSizes bounds the sizes of one dimension for which padding is looked at: each imports the model anew.
-const maxPadSizes = 64
+// Sizes of one dimension for which padding is looked at are bounded, as each imports the model anew: padSizes of a large model, and of a smaller one as
+// many as have padNodes nodes together.
+const (
+	padSizes = 64
+	padNodes = 1 << 17
+)
 
 // pads says for each symbolic dimension of a model that is fresh from import which smaller sizes its program may serve with padding. Sizes go
 // down to the symbol's least, or to below's, which other programs serve, exclusive.
 func (m *Model) pads(ctx context.Context, below map[string]int64) ([]artifact.Pad, error) {
 	var out []artifact.Pad
+	most := int64(max(padSizes, padNodes/max(len(m.Module.Func.Body), 1)))
 	for _, y := range m.Symbols {
 		size := m.Dims[y.Name]
 		pad := artifact.Pad{Symbol: y.Name, Min: size}
-		for n := size - 1; n >= max(y.Min, below[y.Name]+1, size-maxPadSizes); n-- {
+		for n := size - 1; n >= max(y.Min, below[y.Name]+1, size-most); n-- {
 			if err := ctx.Err(); err != nil {
 				return nil, context.Cause(ctx)
 			}
