@@ -85,7 +85,7 @@ func (m *Opened) open(ctx context.Context, path string, o OpenOptions) error {
 	}
 	ro := runtime.Options{Plugin: o.Plugin, Weights: m.source, Notify: o.Note, OnMiss: o.OnMiss}
 	if !o.NoCompile {
-		ro.Compiler = compiler{o, ""}
+		ro.Compiler = compiler{o: o}
 	}
 	if isArtifact(path) {
 		if err := checkArtifact(path, o); err != nil {
@@ -107,10 +107,11 @@ func (m *Opened) open(ctx context.Context, path string, o OpenOptions) error {
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "model.tpuc")
+	seen := identityOf(path)
 	if err := m.compile(ctx, path, file, o); err != nil {
 		return err
 	}
-	ro.Compiler = compiler{o, path}
+	ro.Compiler = compiler{o, path, seen}
 	if ro.Weights = m.source; ro.Weights == nil && m.model != nil {
 		ro.Weights = m.model.Weights
 	}
@@ -196,7 +197,8 @@ func temporary(o plugin.Options) (string, error) {
 // compiler makes programs in this process.
 type compiler struct {
 	o     OpenOptions
-	model string // that was opened; empty: an artifact
+	model string   // that was opened; empty: an artifact
+	seen  identity // of the model's file then
 }
 
 // Compile implements runtime.Compiler.

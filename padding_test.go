@@ -1,6 +1,7 @@
 package tpuc_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"tpuc"
 	"tpuc/frontend/weights"
 	"tpuc/internal/compare"
+	"tpuc/ir/tensor"
 	"tpuc/tpu/artifact"
 	"tpuc/tpu/plugin"
 	"tpuc/tpu/runtime"
@@ -86,6 +88,30 @@ func TestOnMiss(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, runtime.Stats{Calls: 2, Exact: 2, Compiled: 1}, stats)
 	require.Contains(t, strings.Join(told, "\n"), "compiling a program for s70 = ")
+}
+
+// A model's file that changed since it was opened is another model: no program of it serves this one.
+func TestChangedModel(t *testing.T) {
+	needPlugin(t, plugin.CPU)
+	path := filepath.Join(t.TempDir(), "model.pt2")
+	data, err := os.ReadFile(filepath.Join("testdata", "models", "mlp_dynamic", "model.pt2"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, data, 0o666))
+	m, err := tpuc.Open(t.Context(), path, tpuc.OpenOptions{OnMiss: runtime.Compile, Shapes: tpuc.Shapes{Dims: map[string]int64{"x.0": 2}}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	s, err := m.NewSession(t.Context())
+	require.NoError(t, err)
+	call := func(n int64) error {
+		_, err := s.Run(t.Context(), []*tensor.Tensor{tensor.Zeros(tensor.Make(tensor.F32, n, 16)), tensor.Zeros(tensor.Make(tensor.F32, 2*n, 8))})
+		return err
+	}
+	require.NoError(t, call(2))
+	require.NoError(t, call(3))
+	require.NoError(t, os.WriteFile(path+".next", data, 0o666))
+	require.NoError(t, os.Rename(path+".next", path))
+	require.ErrorContains(t, call(4), path+" was changed since it was opened: open it again")
+	require.NoError(t, call(3))
 }
 
 func dimsOf(t *testing.T, path string) []int64 {

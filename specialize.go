@@ -3,6 +3,7 @@ package tpuc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"tpuc/tpu/chip"
@@ -33,6 +34,9 @@ func (c compiler) Specialize(ctx context.Context, req runtime.SpecializeRequest)
 		Plugin: plugin.Options{Library: req.Plugin.Path, CacheDir: c.o.Plugin.CacheDir}, Exe: c.o.Exe, Cache: c.o.Cache, below: below,
 	}
 	_, err = Compile(ctx, path, o)
+	if err == nil && c.model != "" && identityOf(c.model) != c.seen {
+		err = fmt.Errorf("%s was changed since it was opened: open it again", c.model)
+	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return "", errors.Join(err, os.Remove(f.Name()))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -91,6 +92,8 @@ func (m *Model) further(dims map[string]int64, inputs []*tensor.Tensor) *job {
 	words := strings.ReplaceAll(strings.TrimPrefix(strings.ReplaceAll(key, " --dim ", ", "), "--dim "), "=", " = ")
 	line := fmt.Sprintf("compiling a program for %s%s", words, m.changed(*m.programs.Load(), inputs))
 	m.background.Go(func() {
+		m.making.Lock()
+		defer m.making.Unlock()
 		m.notify(line)
 		start := time.Now()
 		j.err = m.specialize(m.ctx, dims)
@@ -112,6 +115,9 @@ func (m *Model) further(dims map[string]int64, inputs []*tensor.Tensor) *job {
 
 // specialize has a further program made and takes it in.
 func (m *Model) specialize(ctx context.Context, dims map[string]int64) error {
+	if ctx.Err() != nil { // the model was closed while others were made
+		return context.Cause(ctx)
+	}
 	if m.opts.Compiler == nil {
 		return ErrCompileForbidden
 	}
@@ -123,7 +129,26 @@ func (m *Model) specialize(ctx context.Context, dims map[string]int64) error {
 	if err := errors.Join(err, os.Remove(path)); err != nil { // a mapping needs no name
 		return err
 	}
+	if err := m.checkReplaced(); err != nil {
+		return errors.Join(err, art.Close())
+	}
 	return m.takeIn(ctx, art)
+}
+
+// checkReplaced refuses an artifact that is another one than when the model was opened: a program of its graph may differ in more than its sizes.
+// A file that is gone belongs to a model that was compiled for this process alone, whose Compiler looks after the model's own file.
+func (m *Model) checkReplaced() error {
+	now, err := artifact.Open(m.art.Path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = now.Close()
+	}
+	if err == nil && !slices.Equal(now.Sections, m.art.Sections) {
+		err = fmt.Errorf("%s was replaced since it was opened: open it again", m.art.Path())
+	}
+	return err
 }
 
 // takeIn adds the programs of another artifact of the same model, which is the model's to close from here on.

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"tpuc/ir/tensor"
@@ -365,4 +367,44 @@ func TestParsePolicy(t *testing.T) {
 	require.ErrorContains(t, err, `policy "guess", wanted one of [strict compile pad]`)
 	_, err = Open(t.Context(), "none.tpuc", Options{OnMiss: "guess"})
 	require.ErrorContains(t, err, `policy "guess"`)
+}
+
+// Nothing of a file that took the artifact's place gets into the model.
+func TestReplaced(t *testing.T) {
+	c := &maker{t: t, lib: cpuPlugin(t)}
+	path := rows(t, 0, 8)
+	model := open(t, path, Options{OnMiss: Compile, Compiler: c})
+	s := session(t, model)
+	runRows(t, s, 3, 0)
+	next := path + ".next"
+	p := rowsPart(t, c.lib, 4, 0)
+	require.NoError(t, artifact.Write(next, p.Manifest, p.Contents))
+	require.NoError(t, os.Rename(next, path))
+	_, err := s.Run(t.Context(), rowsInput(5))
+	require.ErrorContains(t, err, "no program for batch = 5: "+path+" was replaced since it was opened: open it again")
+	runRows(t, s, 3, 1)
+}
+
+// Programs are made one after the other, whatever the number of calls that want some.
+func TestOneAtATime(t *testing.T) {
+	c := &maker{t: t, lib: cpuPlugin(t), gate: make(chan struct{})}
+	var n notes
+	model := open(t, rows(t, 0, 8), Options{OnMiss: Compile, Compiler: c, Notify: n.add})
+	var calls sync.WaitGroup
+	for size := range int64(4) {
+		s := session(t, model)
+		calls.Go(func() {
+			_, err := s.Run(t.Context(), rowsInput(size+1))
+			assert.NoError(t, err)
+		})
+	}
+	for made := range 4 {
+		for model.Stats().Compiled < int64(made) || model.Stats().Compiling < int64(4-made) {
+			time.Sleep(time.Millisecond)
+		}
+		require.LessOrEqual(t, strings.Count(n.text(), "compiling a program"), made+1)
+		c.gate <- struct{}{}
+	}
+	calls.Wait()
+	require.Equal(t, int64(4), model.Stats().Compiled)
 }

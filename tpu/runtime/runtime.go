@@ -75,6 +75,7 @@ type Model struct {
 	ctx        context.Context // ends with the model: of compiles in the background
 	cancel     context.CancelFunc
 	background sync.WaitGroup
+	making     sync.Mutex // held while a further program is made: one at a time, as each may take gigabytes
 
 	mu       sync.Mutex // guards what follows
 	closed   bool
