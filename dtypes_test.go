@@ -26,7 +26,7 @@ const (
 	binary = "%0 = NAME %x, %y : T[2,6]"
 )
 
-// dtypeTemplates holds an application of every primitive, and of composites that choose their types; T is a dtype, C its complex type.
+// dtypeTemplates holds an application of every operator, by its name or that and a word more; T is a dtype, C its complex type.
 // The parameters are %x and %y, T[2,6], %i, i32[], %n, i32[3], and %m, T[2,2,3]; results are numbered.
 var dtypeTemplates = map[string]string{
 	"abs": unary, "add": binary, "and": binary, "atan2": binary, "cbrt": unary, "ceil": unary, "complex": "%0 = complex %x, %y : C[2,6]", "cos": unary,
@@ -58,19 +58,36 @@ var dtypeTemplates = map[string]string{
 	"slice":     "%0 = slice %x {start=[0,1], limit=[2,6], stride=[1,2]} : T[2,3]",
 	"sort":      "%0, %1 = sort %x, %y {axis=1, stable=true} : T[2,6], T[2,6]",
 	"transpose": "%0 = transpose %x {perm=[1,0]} : T[6,2]",
+	"attention": "%q = reshape %x {shape=[1,2,2,3]} : T[1,2,2,3]\n  %0 = attention %q, %q, %q {scale=0.5} : T[1,2,2,3]",
+	"cummax":    "%0, %1 = cummax %x {axis=1} : T[2,6], i64[2,6]",
+	"cumprod":   "%0 = cumprod %x {axis=1} : T[2,6]",
 	"cumsum":    "%0 = cumsum %x {axis=1} : T[2,6]",
-	"linear":    "%0 = linear %x, %y : T[2,2]",
-	"softmax":   "%0 = softmax %x {axis=1} : T[2,6]",
-	"topk":      "%0, %1 = topk %x {k=2, axis=1, largest=true} : T[2,2], i64[2,2]",
+	"embedding": "%0 = embedding %x, %n : T[3,6]",
+	"gelu":      unary,
+	"grouped_dot": "%a = reshape %x {shape=[6,2]} : T[6,2]\n  %b = reshape %y {shape=[3,2,2]} : T[3,2,2]\n" +
+		"  %0 = grouped_dot %a, %b, %n : T[6,2]",
+	"group_norm":    "%0 = group_norm %m {groups=1, eps=1e-05} : T[2,2,3]",
+	"layer_norm":    "%0 = layer_norm %x {eps=1e-05, rank=1} : T[2,6]",
+	"linear":        "%0 = linear %x, %y : T[2,2]",
+	"log_softmax":   "%0 = log_softmax %x {axis=1} : T[2,6]",
+	"logcumsumexp":  "%0 = logcumsumexp %x {axis=1} : T[2,6]",
+	"resize":        "%0 = resize %x {filter=nearest, sizes=[9], scale=[0.6666667]} : T[2,9]",
+	"resize linear": "%0 = resize %x {filter=linear, sizes=[4], scale=[1.5]} : T[2,4]",
+	"rms_norm":      "%0 = rms_norm %x {eps=1e-05, rank=1} : T[2,6]",
+	"rope":          "%0 = rope %x, %y, %x : T[2,6]",
+	"silu":          unary,
+	"softmax":       "%0 = softmax %x {axis=1} : T[2,6]",
+	"take":          "%0 = take %x, %n {axis=1} : T[2,3]",
+	"topk":          "%0, %1 = topk %x {k=2, axis=1, largest=true} : T[2,2], i64[2,2]",
 }
 
-// dtypeElsewhere lists primitives that other tests run in their dtypes: they have literals, functions or text of their own.
+// dtypeElsewhere lists operators that other tests run in their dtypes: they have literals, functions or text of their own.
 var dtypeElsewhere = []string{"constant", "cond", "while", "opaque", "opaque_effect", "reduce_by"}
 
 // dtypeRefused lists what the CPU plugin refuses as a module of that one operator, by a part of its message.
 var dtypeRefused = map[string]string{}
 
-// TestDTypes runs every primitive in every dtype of its domain, through literals, host buffers, lowering and the CPU plugin, beside the
+// TestDTypes runs every operator in every dtype of its domain, through literals, host buffers, lowering and the CPU plugin, beside the
 // evaluator. A dtype that an operator's shape rule refuses is outside its domain.
 func TestDTypes(t *testing.T) {
 	lib, err := pjrt.Open(needPlugin(t, plugin.CPU).Path)
@@ -79,8 +96,8 @@ func TestDTypes(t *testing.T) {
 	require.NoError(t, err)
 	defer client.Close()
 	for _, o := range op.All {
-		if !o.Composite() && !slices.Contains(dtypeElsewhere, o.Name) {
-			require.Contains(t, dtypeTemplates, o.Name, "every primitive has a template")
+		if !slices.Contains(dtypeElsewhere, o.Name) {
+			require.Contains(t, dtypeTemplates, o.Name, "every operator has a template")
 		}
 	}
 	ran := 0                   // dtypes
