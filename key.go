@@ -40,6 +40,7 @@ var notInKeys = map[string]string{
 	"CompileOptions.Verify":   "checks modules and changes none",
 	"CompileOptions.Notify":   "tells what happens",
 	"CompileOptions.Exe":      "the child is another program with the same package tpu, whose version is in the key",
+	"CompileOptions.Jobs":     "how many programs are compiled at a time",
 	"CompileOptions.Cache":    "where entries are, not what they are",
 
 	"CompileOptions.Examples":     "put beside what is kept, when the artifact is written",

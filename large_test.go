@@ -19,32 +19,8 @@ import (
 // mapped, and no storage is read before its tensor is loaded.
 func TestLargeArchive(t *testing.T) {
 	const size, private = 9 << 29, 200 << 20
-	data, err := os.ReadFile(filepath.Join("testdata", "models", "mlp", "model.pt2"))
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "large.pt2")
-	f, err := os.Create(path)
-	require.NoError(t, err)
-	defer f.Close()
-	z := zip.NewWriter(&sparse{f})
-	large := ""
-	for _, e := range unzip(t, data) {
-		h := &zip.FileHeader{Name: e.name, Method: zip.Store, Flags: 8, CRC32: crc(e.data), CompressedSize64: uint64(len(e.data)), UncompressedSize64: uint64(len(e.data))}
-		if large == "" && strings.Contains(e.name, "data/weights/weight_") {
-			large = e.name
-			h.CompressedSize64, h.UncompressedSize64 = size, size
-			e.data = nil
-		}
-		w, err := z.CreateRaw(h)
-		require.NoError(t, err)
-		_, err = w.Write(e.data)
-		require.NoError(t, err)
-		for left := int64(size); e.name == large && left > 0; left -= int64(len(zeros)) {
-			_, err := w.Write(zeros)
-			require.NoError(t, err)
-		}
-	}
-	require.NoError(t, z.Close())
-	st, err := f.Stat()
+	path, large := largeArchive(t, size)
+	st, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Greater(t, st.Size(), int64(size))
 
@@ -69,6 +45,35 @@ func TestLargeArchive(t *testing.T) {
 	used := privateMemory(t) - before
 	t.Logf("a file of %d MB took %d MB of private memory", st.Size()>>20, used>>20)
 	require.Less(t, used, int64(private))
+}
+
+// largeArchive makes the archive of mlp with one storage of the size, a multiple of a MB and mostly a hole, and gives that entry's name.
+func largeArchive(t testing.TB, size uint64) (path, large string) {
+	data, err := os.ReadFile(filepath.Join("testdata", "models", "mlp", "model.pt2"))
+	require.NoError(t, err)
+	path = filepath.Join(t.TempDir(), "large.pt2")
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer f.Close()
+	z := zip.NewWriter(&sparse{f})
+	for _, e := range unzip(t, data) {
+		h := &zip.FileHeader{Name: e.name, Method: zip.Store, Flags: 8, CRC32: crc(e.data), CompressedSize64: uint64(len(e.data)), UncompressedSize64: uint64(len(e.data))}
+		if large == "" && strings.Contains(e.name, "data/weights/weight_") {
+			large = e.name
+			h.CompressedSize64, h.UncompressedSize64 = size, size
+			e.data = nil
+		}
+		w, err := z.CreateRaw(h)
+		require.NoError(t, err)
+		_, err = w.Write(e.data)
+		require.NoError(t, err)
+		for left := int64(size); e.name == large && left > 0; left -= int64(len(zeros)) {
+			_, err := w.Write(zeros)
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, z.Close())
+	return path, large
 }
 
 var zeros = make([]byte, 1<<20)

@@ -14,6 +14,9 @@ import (
 
 func TestMain(m *testing.M) {
 	tpu.ChildMain() // compiles start this binary again
+	if order := os.Getenv(envCompile); order != "" {
+		os.Exit(compileInChild(order))
+	}
 	os.Exit(m.Run())
 }
 
