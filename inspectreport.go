@@ -183,8 +183,8 @@ func symbolRange(least int64, most *int64) string {
 // programLine is a program's dimensions and what a call of it takes.
 func programLine(p *artifact.Program) string {
 	var parts []string
-	for _, d := range p.Dims {
-		parts = append(parts, fmt.Sprintf("%s = %d", d.Name, d.Value))
+	if len(p.Dims) > 0 {
+		parts = append(parts, dimsLine(p.Dims))
 	}
 	if x := p.Memory; x != nil {
 		parts = append(parts, fmt.Sprintf("peak %s, temporary %s, code %s", Bytes(x.Peak), Bytes(x.Temp), Bytes(x.Code)))

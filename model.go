@@ -25,7 +25,6 @@ import (
 type Model struct {
 	Name    string // base name without extensions
 	Kind    string // "pt2", "text" or "stablehlo"
-	SHA256  string // of the model's file, where it was computed
 	Torch   string // version of torch that captured it; may be empty
 	Module  *ir.Module
 	Inputs  []Port
@@ -75,7 +74,7 @@ func Load(ctx context.Context, path string, shapes Shapes) (*Model, error) {
 	}
 	m.program, m.origin = p, origin
 	if origin != nil {
-		m.Name, m.SHA256 = origin.Manifest.Model.Name, origin.Manifest.Model.SHA256
+		m.Name = origin.Manifest.Model.Name
 		if shapes.Custom == nil {
 			shapes.Custom, err = customOpsOf(p)
 		}
@@ -246,6 +245,18 @@ func ports(leaves []pt2.BoundLeaf) []Port {
 		}
 	}
 	return out
+}
+
+// digest is the hex SHA-256 that names the model, which was loaded from path: of an archive of all but the weights' bytes, which their checksums stand
+// for, of text of its bytes. A model that was taken from an artifact has that one's.
+func (m *Model) digest(path string) (string, error) {
+	switch {
+	case m.origin != nil:
+		return m.origin.Manifest.Model.SHA256, nil
+	case m.program != nil:
+		return m.program.Weights().ModelDigest(false)
+	}
+	return bytesDigest(path)
 }
 
 // dims are the symbolic dimensions, sorted by name.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"tpuc/cache"
@@ -20,7 +22,7 @@ import (
 // OpenOptions steer Open. The zero value opens an artifact as it is, and compiles a model for one CPU device.
 type OpenOptions struct {
 	Target    *chip.Target       // nil: an artifact's own, and the CPU for a model
-	Shapes    Shapes             // of a model
+	Shapes    Shapes             // of a model; of an artifact Dims name the program whose ports a session has before its first call
 	Weights   string             // checkpoint file or folder instead of the recorded weights; empty: those
 	NoCompile bool               // compiling is an error, runtime.ErrCompileForbidden
 	OnMiss    runtime.Policy     // what becomes of a call whose shapes no program has; empty: runtime.Strict
@@ -36,9 +38,10 @@ type OpenOptions struct {
 // Opened is a model on a device, ready for sessions, with the files that it needs.
 type Opened struct {
 	*runtime.Model
-	Report *Report        // of the compile; nil for an artifact
-	model  *Model         // holds the weights of a compiled model
-	source weights.Source // given by OpenOptions.Weights
+	Report *Report           // of the compile; nil for an artifact
+	model  *Model            // holds the weights of a compiled model
+	source weights.Source    // given by OpenOptions.Weights
+	first  *artifact.Program // that OpenOptions.Shapes names; nil of a model
 }
 
 // Open puts the artifact or model at path onto a device. A model is compiled first, into an artifact that is gone when Open returns.
@@ -92,7 +95,10 @@ func (m *Opened) open(ctx context.Context, path string, o OpenOptions) error {
 			return err
 		}
 		var err error
-		m.Model, err = runtime.Open(ctx, path, ro)
+		if m.Model, err = runtime.Open(ctx, path, ro); err != nil {
+			return err
+		}
+		m.first, err = programOf(m.Model.Manifest(), o.Shapes.Dims)
 		return err
 	}
 	if _, err := os.Stat(path); err != nil {
@@ -164,10 +170,7 @@ func checkArtifact(path string, o OpenOptions) error {
 	if o.Shapes.Custom != nil {
 		return fmt.Errorf("%s is an artifact, which is compiled already: --custom-ops is for archives", path)
 	}
-	if len(o.Shapes.Dims) > 0 {
-		return fmt.Errorf("%s is an artifact, whose dimensions are fixed: compile the model with other ones", path)
-	}
-	if o.Target == nil {
+	if o.Target == nil && len(o.Shapes.Dims) == 0 {
 		return nil
 	}
 	a, err := artifact.Open(path)
@@ -175,10 +178,65 @@ func checkArtifact(path string, o OpenOptions) error {
 		return err
 	}
 	defer a.Close()
-	if got := a.Manifest.Target.Name; got != o.Target.String() {
+	if got := a.Manifest.Target.Name; o.Target != nil && got != o.Target.String() {
 		return fmt.Errorf("%s is for the target %s, wanted %s: compile the model for it", path, got, o.Target)
 	}
+	if _, err := programOf(&a.Manifest, o.Shapes.Dims); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	return nil
+}
+
+// programOf is the first program with these sizes, by symbol or INPUT.DIM.
+func programOf(m *artifact.Manifest, dims map[string]int64) (*artifact.Program, error) {
+	for i := range m.Programs {
+		p := &m.Programs[i]
+		fits := true
+		for name, size := range dims {
+			got, ok := sizeIn(m, p, name)
+			if !ok {
+				return nil, fmt.Errorf("it has no dimension %q", name)
+			}
+			fits = fits && got == size
+		}
+		if fits {
+			return p, nil
+		}
+	}
+	var all []string
+	for i := range m.Programs {
+		all = append(all, dimsLine(m.Programs[i].Dims))
+	}
+	return nil, fmt.Errorf("no program with %s: it has %s (tpuc compile makes others, from the artifact too)", dimsText(&CompileOptions{Shapes: Shapes{Dims: dims}}), strings.Join(all, "; "))
+}
+
+// sizeIn is the size of a dimension, by symbol or INPUT.DIM, in program p.
+func sizeIn(m *artifact.Manifest, p *artifact.Program, name string) (int64, bool) {
+	for _, d := range p.Dims {
+		if d.Name == name {
+			return d.Value, true
+		}
+	}
+	for i, in := range m.Inputs {
+		for d, size := range p.Inputs[i].Dims {
+			if suffix := "." + strconv.Itoa(d); in.Name+suffix == name || in.Path != "" && in.Path+suffix == name {
+				return size, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// dimsLine is such as "batch = 4, seq = 128".
+func dimsLine(dims []artifact.Dim) string {
+	if len(dims) == 0 {
+		return "fixed dimensions"
+	}
+	parts := make([]string, len(dims))
+	for i, d := range dims {
+		parts[i] = fmt.Sprintf("%s = %d", d.Name, d.Value)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // temporary makes a folder under the cache directory, or where that cannot be written to under the system's.

@@ -56,6 +56,13 @@ func write(all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) e
 			return err
 		}
 	}
+	digest, err := all[0].model.digest(all[0].path)
+	if err != nil {
+		return err
+	}
+	for i := range parts {
+		parts[i].Manifest.Model.SHA256 = digest
+	}
 	p, err := artifact.Merge(parts)
 	if err != nil {
 		return err
@@ -110,13 +117,13 @@ func (c *compilation) part() (artifact.Part, error) {
 	p := c.program
 	m := artifact.Manifest{
 		Tpuc:    Version,
-		Model:   artifact.Model{Name: c.model.Name, Kind: c.model.Kind, SHA256: c.model.SHA256},
+		Model:   artifact.Model{Name: c.model.Name, Kind: c.model.Kind},
 		Target:  artifact.Target{Name: c.o.Target.String(), Platform: c.o.Target.Platform(), Devices: c.o.Target.Devices()},
 		Plugin:  artifact.Plugin{Name: c.plugin.Name, Version: c.plugin.Version, SHA256: c.plugin.Digest, PlatformVersion: c.result.Stats.PlatformVersion},
 		Symbols: c.model.Symbols,
 		Weights: []artifact.Weight{}, State: []artifact.Weight{}, Constants: []artifact.Weight{},
 	}
-	prog := artifact.Program{Dims: c.model.dims(), Numbers: c.model.Numbers, Results: make([][]artifact.Slot, len(p.Results)), Memory: memory(c.result), Pads: c.pads}
+	prog := artifact.Program{Dims: c.model.dims(), Numbers: c.model.Numbers, Results: make([][]artifact.Slot, len(p.Results)), Flops: c.report.Flops, Memory: memory(c.result), Pads: c.pads}
 	for _, x := range c.model.Inputs {
 		m.Inputs, prog.Inputs = append(m.Inputs, x.signature()), append(prog.Inputs, artifact.MakeType(x.Type))
 	}

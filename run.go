@@ -196,6 +196,7 @@ func writeOutputs(file string, ports []artifact.Port, outputs []*tensor.Tensor) 
 type Session struct {
 	*runtime.Session
 	model *runtime.Model
+	first *artifact.Program // stands for the program of the last call before there is one; may be nil
 }
 
 // Session makes a session whose state has its initial contents.
@@ -204,12 +205,16 @@ func (m *Opened) Session(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{s, m.Model}, nil
+	return &Session{s, m.Model, m.first}, nil
 }
 
 // Ports implements Caller.
 func (s *Session) Ports() (inputs, outputs []artifact.Port) {
-	return s.model.Manifest().Ports(s.Program())
+	p := s.Program()
+	if s.first != nil {
+		p = s.first
+	}
+	return s.model.Manifest().Ports(p)
 }
 
 // Numbers implements Caller.
@@ -217,6 +222,7 @@ func (s *Session) Numbers() []artifact.Number { return s.Program().Numbers }
 
 // Call implements Caller.
 func (s *Session) Call(ctx context.Context, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	s.first = nil
 	return s.Run(ctx, inputs)
 }
 

@@ -100,14 +100,15 @@ type Program struct {
 	Pads    []Pad    `json:"pads,omitempty"`    // of symbols for which padding was looked at, in the order of Dims
 	SHA256  string   `json:"program_sha256"`    // of its StableHLO text; filled by Write
 	Key     string   `json:"key,omitempty"`     // under which a cache keeps the executable
-	Memory  *Memory  `json:"memory,omitempty"`
+	Flops   int64    `json:"flops,omitempty"`   // of a call, by tpuc's own count
+	Memory  *Memory  `json:"memory,omitempty"`  // of a call, by the plugin's
 }
 
 // Model is what was compiled.
 type Model struct {
 	Name   string `json:"name"`             // base name without its extension
 	Kind   string `json:"kind"`             // container: "pt2", "stablehlo", "text"
-	SHA256 string `json:"sha256,omitempty"` // of the model file, when it was computed
+	SHA256 string `json:"sha256,omitempty"` // of text, and of an archive of all but the weights' bytes, which their checksums stand for
 }
 
 // Target is what the program runs on.
