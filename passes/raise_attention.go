@@ -232,20 +232,12 @@ func (s *scores) mask(b *ir.Builder, batch []int64) (sum *ir.Value) {
 		for d := range dims {
 			dims[d] = max(dims[d], m.Type.Dims[d])
 		}
-		sum = op.Add.Make(b, stretch(b, m, dims), stretch(b, sum, dims))
+		sum = op.Add.Make(b, op.Stretch(b, m, dims), op.Stretch(b, sum, dims))
 	}
 	if s.masked {
 		return op.Not.Make(b, sum)
 	}
 	return sum
-}
-
-// stretch repeats x along dimensions of extent 1.
-func stretch(b *ir.Builder, x *ir.Value, dims []int64) *ir.Value {
-	if slices.Equal(x.Type.Dims, dims) {
-		return x
-	}
-	return op.Broadcast.Make(b, op.BroadcastAttr{Shape: dims, Dims: upTo(0, int64(len(dims)))}, x)
 }
 
 // follow goes back from x: a mask, which comes last, a soft cap, factors, reshapes that keep queries and keys, the product. outer is true

@@ -173,10 +173,10 @@ func foldMask(b *ir.Builder, m *ir.Value, heads, group, l int64, folded []int64)
 			h, g = 1, 1
 		}
 		m = reshape(b, m, d[0], h, g, d[2], d[3])
-		m = stretch(b, m, []int64{d[0], h, group, l, d[3]})
+		m = Stretch(b, m, []int64{d[0], h, group, l, d[3]})
 		m = reshape(b, m, d[0], h, group*l, d[3])
 	}
-	return stretch(b, m, folded)
+	return Stretch(b, m, folded)
 }
 
 // reachable holds where the key's position is one that the query's may see, for folded scores; nil: everywhere.

@@ -47,8 +47,8 @@ func keepReduce(b *ir.Builder, kind Reducer, x *ir.Value, axes ...int64) *ir.Val
 	return Broadcast.Make(b, BroadcastAttr{Shape: x.Type.Dims, Dims: free(x.Type.Rank(), axes)}, r)
 }
 
-// stretch repeats x along its dimensions of extent 1 to dims of the same rank.
-func stretch(b *ir.Builder, x *ir.Value, dims []int64) *ir.Value {
+// Stretch repeats x along its dimensions of extent 1 to dims of the same rank.
+func Stretch(b *ir.Builder, x *ir.Value, dims []int64) *ir.Value {
 	if x.Type.Equal(x.Type.WithDims(dims...)) {
 		return x
 	}

@@ -57,8 +57,8 @@ func decomposeRope(b *ir.Builder, n *ir.Node, a RopeAttr) []*ir.Value {
 	}
 	first, second := part(0), part(1)
 	r := Concat.Make(b, ConcatAttr{Axis: int64(first.Type.Rank() - 1)}, Neg.Make(b, second), first)
-	y := Mul.Make(b, x, stretch(b, n.Args[1], dims))
-	return []*ir.Value{Add.Make(b, y, Mul.Make(b, reshape(b, r, dims...), stretch(b, n.Args[2], dims)))}
+	y := Mul.Make(b, x, Stretch(b, n.Args[1], dims))
+	return []*ir.Value{Add.Make(b, y, Mul.Make(b, reshape(b, r, dims...), Stretch(b, n.Args[2], dims)))}
 }
 
 // evalRope rounds after every step, as the decomposition does.
