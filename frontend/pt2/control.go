@@ -143,6 +143,7 @@ func (c *call) importGraph(g *graph, args []passed, b *ir.Builder, cast *autocas
 	*child = *im
 	child.g, child.b, child.autocast, child.nesting, child.vmaps = g, b, cast, im.nesting+1, nil
 	child.tensors, child.scalars = make(map[string]*ref), make(map[string]scalar)
+	child.computed = make(map[string]*ir.Value)
 	child.poison, child.unknown = make(map[string]bool), make(map[string]bool)
 	before := len(im.errs) + im.lacking.size()
 	defer func() { im.errs, im.lacking, im.locs = child.errs, child.lacking, child.locs }()

@@ -198,19 +198,6 @@ func (c *call) takesOpen(name string, s *symRef) {
 	}
 }
 
-// openTensor is a number argument that the data decides as a 0-d tensor, or nil for any other.
-func (c *call) openTensor(name string) *ir.Value {
-	a := c.arg(name)
-	if a.SymInt == nil || a.SymInt.Name == nil {
-		return nil
-	}
-	scale, count, open := c.im.openNumber(*a.SymInt.Name)
-	if !open || count == nil || c.b != c.im.extents.root {
-		return nil
-	}
-	return op.Mul.Make(c.b, count, intConst(c.b, tensor.I64, scale))
-}
-
 // symbolic computes with numbers of which one depends on the data: what is a size again is known at its largest, and what compares two symbols
 // may be asserted; the rest is unknown.
 func (im *importer) symbolic(c *call) (done bool) {
@@ -241,6 +228,7 @@ func (im *importer) symbolic(c *call) (done bool) {
 		}
 	}
 	im.markUnknown(c.node)
+	im.compute(c)
 	return true
 }
 

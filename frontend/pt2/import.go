@@ -41,16 +41,17 @@ func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) 
 	maps.Copy(sizes, bound)
 	im := &importer{
 		p: p, bound: sizes, g: &p.ep.GraphModule.Graph,
-		m:       &ir.Module{Func: &ir.Func{Name: "main"}},
-		b:       &ir.Builder{},
-		tensors: make(map[string]*ref, len(p.ep.GraphModule.Graph.TensorValues)),
-		scalars: make(map[string]scalar),
-		poison:  make(map[string]bool),
-		unknown: make(map[string]bool),
-		byView:  make(map[string]*origin),
-		syms:    make(map[string]bool),
-		funcs:   make(map[string]bool),
-		nested:  new(int),
+		m:        &ir.Module{Func: &ir.Func{Name: "main"}},
+		b:        &ir.Builder{},
+		tensors:  make(map[string]*ref, len(p.ep.GraphModule.Graph.TensorValues)),
+		scalars:  make(map[string]scalar),
+		poison:   make(map[string]bool),
+		unknown:  make(map[string]bool),
+		computed: make(map[string]*ir.Value),
+		byView:   make(map[string]*origin),
+		syms:     make(map[string]bool),
+		funcs:    make(map[string]bool),
+		nested:   new(int),
 
 		knowledge: &knowledge{values: make(map[*ir.Value]*tensor.Tensor)},
 	}
@@ -95,14 +96,15 @@ type importer struct {
 	m     *ir.Module
 	b     *ir.Builder
 
-	tensors map[string]*ref
-	scalars map[string]scalar
-	poison  map[string]bool // numbers that an operator made that could not be imported
-	unknown map[string]bool // numbers that depend on the data
-	origins []*origin       // in the order of the signature
-	byView  map[string]*origin
-	syms    map[string]bool // symbols of weights in use
-	funcs   map[string]bool // names of functions in use
+	tensors  map[string]*ref
+	scalars  map[string]scalar
+	poison   map[string]bool      // numbers that an operator made that could not be imported
+	unknown  map[string]bool      // numbers that depend on the data
+	computed map[string]*ir.Value // those of them that the program computes, 0-d
+	origins  []*origin            // in the order of the signature
+	byView   map[string]*origin
+	syms     map[string]bool // symbols of weights in use
+	funcs    map[string]bool // names of functions in use
 
 	autocast *autocast // nil: off
 	vmaps    []*vmap   // regions that have begun, outermost first
@@ -168,8 +170,8 @@ func (im *importer) node(n *node) (err error) {
 	return nil
 }
 
-// dataDependent handles a node that computes with a number read from a tensor: such numbers may go into assertions, which are
-// dropped, and nothing else.
+// dataDependent handles a node that computes with a number read from a tensor. It reports a node that needs no rule: assertions, which are dropped,
+// and arithmetic.
 func (im *importer) dataDependent(c *call) bool {
 	found := false
 	for i := range c.node.Inputs {
@@ -183,9 +185,9 @@ func (im *importer) dataDependent(c *call) bool {
 		im.asserted(c)
 	case strings.HasPrefix(c.op, "_operator.") || strings.HasPrefix(c.op, "torch.") || strings.HasPrefix(c.op, "math."):
 		im.markUnknown(c.node)
-	default:
-		im.lacking.add(c, "a number depends on the data")
-		im.spoil(c.node)
+		im.compute(c)
+	default: // the rule refuses what it cannot take as a tensor
+		return false
 	}
 	return true
 }

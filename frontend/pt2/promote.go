@@ -13,8 +13,9 @@ import (
 
 // operand is a tensor or a number.
 type operand struct {
-	x *ir.Value // nil: num
-	s scalar
+	x      *ir.Value // nil: num
+	s      scalar
+	number bool // x is a Python number that the data decides
 }
 
 // operand is an argument that may be either.
@@ -22,8 +23,10 @@ func (c *call) operand(name string) operand {
 	if c.isTensor(name) {
 		return operand{x: c.val(name)}
 	}
-	if v := c.openTensor(name); v != nil {
-		return operand{x: v}
+	if a := c.arg(name); a.SymInt != nil || a.SymFloat != nil || a.SymBool != nil {
+		if v := c.im.runtimeOperand(&a); v != nil {
+			return operand{x: v, number: true}
+		}
 	}
 	return operand{s: c.scalar(name)}
 }
@@ -42,6 +45,8 @@ func resultType(ops ...operand) tensor.DType {
 	var dim, zero, num tensor.DType
 	for _, o := range ops {
 		switch {
+		case o.number:
+			num = promote(num, numberType(scalar{kind: kindOf(o.x.Type.DType)}))
 		case o.x == nil:
 			num = promote(num, numberType(o.s))
 		case o.x.Type.Rank() == 0:
@@ -228,6 +233,9 @@ func (c *call) elementwise(d tensor.DType, f func(b *ir.Builder, x []*ir.Value) 
 
 // exactIn reports an operand that loses nothing by conversion to d beyond what torch loses.
 func exactIn(o operand, d tensor.DType) bool {
+	if o.number {
+		return !o.x.Type.DType.IsFloat()
+	}
 	if o.x != nil {
 		return o.x.Type.Rank() > 0 || o.x.Type.DType == d || !o.x.Type.DType.IsFloat()
 	}

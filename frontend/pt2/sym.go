@@ -50,6 +50,9 @@ func item(c *call) []*ref {
 	if x == nil || x.Elements() != 1 || x.DType.IsComplex() {
 		if !c.openItem() {
 			c.im.markUnknown(c.node)
+			if v := c.val("self"); v.Type.Elements() == 1 && !v.Type.DType.IsComplex() && len(c.node.Outputs) == 1 {
+				c.node.Outputs[0].visit(func(string) {}, func(name string) { c.im.computed[name] = reshape(c.b, v, nil) })
+			}
 		}
 		return nil
 	}

@@ -129,3 +129,17 @@ class Unbounded(nn.Module):
 
 def case_E2():
     return Unbounded(), (randn(9, 6, 4), MASKS[0].clone(), torch.tensor([1, 0, 2, 1, 1, 1])), {}
+
+
+class Numbers(nn.Module):
+    """Numbers read from tensors, in arithmetic and as operands."""
+
+    def forward(self, x, n):
+        top, k = x.max().item(), n.item()
+        half = x.to(torch.bfloat16)
+        return (x / top, x * k, n * top, half * top + k, (x + 1) * (top * 2 - k), x.sum() - k / 4, torch.where(x > top / 2, x, -top), x == top,
+                x.masked_fill(x > 0, top))
+
+
+def case_sizes_numbers():
+    return Numbers(), (randn(13, 3, 2), torch.tensor(3)), {}, {"calls": [((randn(14, 3, 2), torch.tensor(-5)), {})]}
