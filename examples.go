@@ -21,7 +21,11 @@ type Example struct {
 func (o *CompileOptions) examples() (*Calls, error) {
 	c := &Calls{}
 	var errs []error
-	for _, e := range o.Examples {
+	for i, e := range o.Examples {
+		if e.Inputs == "" {
+			errs = append(errs, fmt.Errorf("example %d has no file of inputs", i))
+			continue
+		}
 		for _, l := range []struct {
 			path string
 			to   *[]*tensorFile
