@@ -122,11 +122,10 @@ func (c *compilation) load() (func([]byte) (*pjrt.Executable, error), error) {
 	}
 	c.reply.Stats.APIVersion = p.Version().String()
 	n := max(c.order.NumPartitions, 1)
-	opts := pjrt.CompileOptions{NumPartitions: n, SPMD: n > 1, Shardy: n > 1}
+	var opts pjrt.CompileOptions // set below, when the devices are known
 	var devices []*pjrt.Device
 	var compile func([]byte) (*pjrt.Executable, error)
 	if c.order.Target.Platform == CPU {
-		opts.PropagateNaN = true
 		client, err := p.NewClient(pjrt.NamedValue{Name: "cpu_device_count", Value: int64(max(c.order.Target.Devices, n))})
 		if err != nil {
 			return nil, err
@@ -154,9 +153,7 @@ func (c *compilation) load() (func([]byte) (*pjrt.Executable, error), error) {
 	if len(devices) < n {
 		return nil, fmt.Errorf("%d partitions on %d devices, want a target with at least as many devices", n, len(devices))
 	}
-	for _, d := range devices[:n] {
-		opts.DeviceIDs = append(opts.DeviceIDs, d.ID)
-	}
+	opts = pjrt.OptionsFor(devices[:n], c.order.Target.Platform == CPU)
 	return compile, nil
 }
 

@@ -13,6 +13,16 @@ type CompileOptions struct {
 	PropagateNaN  bool  // CPU: a reduction by maximum or minimum over a NaN is NaN, as StableHLO has it; XLA:CPU's default is faster and drops it
 }
 
+// OptionsFor are the options that every program is compiled with: a partition on each of the devices. On the CPU a NaN stays a NaN.
+func OptionsFor(devices []*Device, cpu bool) CompileOptions {
+	n := len(devices)
+	o := CompileOptions{NumPartitions: n, SPMD: n > 1, Shardy: n > 1, PropagateNaN: cpu}
+	for _, d := range devices {
+		o.DeviceIDs = append(o.DeviceIDs, d.ID)
+	}
+	return o
+}
+
 // Field numbers of xla/pjrt/proto/compile_options.proto and of DeviceAssignmentProto in xla/xla_data.proto.
 const (
 	optBuildOptions = 3

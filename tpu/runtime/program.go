@@ -285,6 +285,9 @@ func (m *Model) unfit(man *artifact.Manifest) string {
 		man.Plugin.Name, man.Plugin.Version, man.Plugin.SHA256, m.lib.Name, m.lib.Version, m.lib.Digest)
 }
 
+// unloadable is why a program is compiled in this process, which nothing but the plugin's lack is a reason for.
+const unloadable = "the plugin cannot load serialized executables: programs are compiled in this process"
+
 // load loads the executable of program i, or compiles it anew for the reason given, if any.
 func (m *Model) load(ctx context.Context, art *artifact.Artifact, i int, reason string) (*pjrt.LoadedExecutable, error) {
 	if reason == "" {
@@ -293,14 +296,13 @@ func (m *Model) load(ctx context.Context, art *artifact.Artifact, i int, reason 
 			return nil, err
 		}
 		exe, err := m.client.Load(code)
-		var perr *pjrt.Error
 		if err == nil {
 			return exe, nil
 		}
-		if !errors.As(err, &perr) || perr.Code != pjrt.Unimplemented {
+		if !unimplemented(err) {
 			return nil, fmt.Errorf("executable: %w", err)
 		}
-		reason = "the plugin cannot load serialized executables"
+		reason = unloadable
 	}
 	if m.opts.Compiler == nil {
 		return nil, fmt.Errorf("%w: %s", ErrCompileForbidden, reason)
@@ -313,15 +315,37 @@ func (m *Model) load(ctx context.Context, art *artifact.Artifact, i int, reason 
 	if err != nil {
 		return nil, err
 	}
+	if reason == unloadable {
+		return m.compileHere(text)
+	}
 	man := &art.Manifest
 	code, err := m.opts.Compiler.Compile(ctx, CompileRequest{Path: art.Path(), Dims: man.Programs[i].Dims, Program: text, Target: man.Target, Options: man.Options, Plugin: m.lib})
 	if err != nil {
 		return nil, fmt.Errorf("compiling again (%s): %w", reason, err)
 	}
-	m.stats.recompiled.Add(1)
 	exe, err := m.client.Load(code)
-	if err != nil {
+	switch {
+	case unimplemented(err):
+		return m.load(ctx, art, i, unloadable)
+	case err != nil:
 		return nil, fmt.Errorf("executable compiled anew: %w", err)
 	}
+	m.stats.recompiled.Add(1)
 	return exe, nil
+}
+
+// compileHere compiles a program for a plugin that cannot load what a compile child made.
+func (m *Model) compileHere(text []byte) (*pjrt.LoadedExecutable, error) {
+	cpu := m.art.Manifest.Target.Platform == "cpu"
+	exe, err := m.client.Compile(text, pjrt.OptionsFor(m.client.Devices()[:1], cpu))
+	if err != nil {
+		return nil, fmt.Errorf("compiling in this process: %w", err)
+	}
+	m.stats.recompiled.Add(1)
+	return exe, nil
+}
+
+func unimplemented(err error) bool {
+	var perr *pjrt.Error
+	return errors.As(err, &perr) && perr.Code == pjrt.Unimplemented
 }
