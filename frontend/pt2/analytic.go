@@ -14,9 +14,12 @@ var analyticRules = map[string]rule{
 	"special_expm1": analytic(floating(op.Expm1), parts.expm1),
 	"log1p":         analytic(floating(op.Log1p), parts.log1p),
 	"special_log1p": analytic(floating(op.Log1p), parts.log1p),
+	"sqrt":          analytic(floating(op.Sqrt), parts.sqrt),
 	"rsqrt":         analytic(floating(op.Rsqrt), parts.rsqrt),
 	"sigmoid":       analytic(floating(op.Sigmoid), parts.sigmoid),
 	"special_expit": analytic(floating(op.Sigmoid), parts.sigmoid),
+	"log2":          analytic(formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(op.Log.Make(f.b, x), 1/math.Ln2) }), logTo(math.Ln2)),
+	"log10":         analytic(formula(func(f fb, x *ir.Value) *ir.Value { return f.scale(op.Log.Make(f.b, x), 1/math.Ln10) }), logTo(math.Ln10)),
 	"silu":          analytic(same(op.Silu), parts.silu),
 	"asin":          analytic(formula(func(f fb, x *ir.Value) *ir.Value { return op.Atan2.Make(f.b, x, f.leg(x)) }), parts.asin),
 	"acos":          analytic(formula(func(f fb, x *ir.Value) *ir.Value { return op.Atan2.Make(f.b, f.leg(x), x) }), parts.acos),
@@ -42,12 +45,21 @@ func (f fb) asinh(x *ir.Value) *ir.Value {
 	sq := f.mul(x, x)
 	root := op.Sqrt.Make(f.b, f.add(sq, f.c(x, 1)))
 	y := op.Log1p.Make(f.b, f.add(a, op.Div.Make(f.b, sq, f.add(root, f.c(x, 1)))))
+	y = f.where(op.GT, a, hugeRoot, f.logTwice(a), y)
 	return f.mul(op.Sign.Make(f.b, x), y)
 }
 
 func (f fb) acosh(x *ir.Value) *ir.Value {
 	root := op.Sqrt.Make(f.b, f.mul(f.sub(x, f.c(x, 1)), f.add(x, f.c(x, 1))))
-	return op.Log.Make(f.b, f.add(x, root))
+	return f.where(op.GT, x, hugeRoot, f.logTwice(x), op.Log.Make(f.b, f.add(x, root)))
+}
+
+// hugeRoot is so large that 1 is lost beside its square, which is not infinite yet.
+const hugeRoot = 1e10
+
+// logTwice is log(2x).
+func (f fb) logTwice(x *ir.Value) *ir.Value {
+	return f.add(op.Log.Make(f.b, x), f.c(x, math.Ln2))
 }
 
 func (f fb) atanh(x *ir.Value) *ir.Value {
@@ -101,6 +113,14 @@ func (z parts) log1p() parts {
 	re := f.where(op.LT, near, -0.5, op.Log.Make(f.b, one.size()), f.half(op.Log1p.Make(f.b, near)))
 	re = f.where(op.GT, near, 1e18, op.Log.Make(f.b, one.size()), re)
 	return z.with(re, op.Atan2.Make(f.b, z.im, one.re))
+}
+
+// logTo is the logarithm to a base whose natural logarithm is ln.
+func logTo(ln float64) func(z parts) parts {
+	return func(z parts) parts {
+		y := z.of(op.Log.Make(z.f.b, z.join()))
+		return z.with(z.f.scale(y.re, 1/ln), z.f.scale(y.im, 1/ln))
+	}
 }
 
 // sigmoid is 1 / (1 + exp(-z)).

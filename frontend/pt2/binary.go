@@ -273,7 +273,11 @@ func powNumber(c *call, x *ir.Value, e float64) *ir.Value {
 // floatPower computes in double precision always.
 func floatPower(c *call) *ir.Value {
 	x, y := c.operand("self"), c.operand("exponent")
-	return c.elementwise(tensor.F64, plain(op.Pow), x, y)
+	d := tensor.F64
+	if resultType(x, y).IsComplex() {
+		d = tensor.C128
+	}
+	return c.elementwise(d, plain(op.Pow), x, y)
 }
 
 // logical combines truth values: what is not zero is true.

@@ -1,6 +1,7 @@
 package pt2
 
 import (
+	"math"
 	"slices"
 
 	"tpuc/ir"
@@ -172,6 +173,9 @@ func angle(c *call) *ir.Value {
 	x := c.val("self")
 	if !x.Type.DType.IsComplex() {
 		x = c.cast(x, floatResult(x.Type.DType))
+		f := fb{c.b, c}
+		y := f.where(op.LT, x, 0, f.c(x, math.Pi), f.c(x, 0)) // of -0 too
+		return op.Select.Make(c.b, compare(c.b, op.NE, x, x), x, y)
 	}
 	return op.Atan2.Make(c.b, imagPart(c.b, x), realPart(c.b, x))
 }

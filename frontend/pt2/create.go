@@ -87,6 +87,9 @@ func arange(c *call) *ir.Value {
 		c.failf("from %s to %s by %s has %v elements", start, end, step, length)
 	}
 	n := int64(length)
+	if d.IsInt() { // torch cuts both before it counts
+		start, step = intScalar(int64(start.float())), intScalar(int64(step.float()))
+	}
 	return c.progression(d, n, start, step)
 }
 

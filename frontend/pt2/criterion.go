@@ -14,11 +14,11 @@ var criterionRules = map[string]rule{
 	"poisson_nll_loss":      value(poissonLoss),
 	"margin_ranking_loss": value(func(c *call) *ir.Value { // max(0, margin - target (x1 - x2))
 		x, y, t := tensorOperand(c.val("input1")), tensorOperand(c.val("input2")), tensorOperand(c.val("target"))
-		return c.reduced(c.elementwise(floatResult(resultType(x, y, t)), func(b *ir.Builder, v []*ir.Value) *ir.Value {
-			f := fb{b, c}
-			l := f.neg(f.mul(v[2], f.sub(v[0], v[1])))
-			return op.Maximum.Make(b, f.add(l, like(b, l, c.scalar("margin"))), f.c(l, 0))
-		}, x, y, t))
+		// Integers wrap until the margin, a float, is added.
+		apart := tensorOperand(c.arith(op.Sub, x, y))
+		l := c.arith(op.Mul, tensorOperand(op.Neg.Make(c.b, t.x)), apart)
+		l = c.arith(op.Add, tensorOperand(l), operand{s: floatScalar(c.float("margin"))})
+		return c.cast(c.reduced(c.cast(fb{c.b, c}.max(l, 0), wide(l.Type.DType))), l.Type.DType)
 	}),
 	"hinge_embedding_loss": value(func(c *call) *ir.Value { // x where target is 1, max(0, margin - x) where it is -1
 		x, t := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
@@ -33,10 +33,12 @@ var criterionRules = map[string]rule{
 	"soft_margin_loss": value(func(c *call) *ir.Value { // log(1 + exp(-target x))
 		x, t := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
 		d := resultType(x, t)
-		return c.cast(c.reduced(c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+		l := c.elementwise(d, func(b *ir.Builder, v []*ir.Value) *ir.Value {
 			f := fb{b, c}
-			return f.softplus(f.neg(f.mul(v[0], v[1])))
-		}, x, t)), d)
+			e := f.exp(f.mul(f.neg(v[1]), v[0])) // which may overflow, as in torch
+			return op.Log1p.Make(b, e)
+		}, x, t)
+		return c.cast(c.reduced(c.cast(l, wide(d))), d)
 	}),
 }
 

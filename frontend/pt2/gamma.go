@@ -45,26 +45,25 @@ func (f fb) zeta(s, x *ir.Value) *ir.Value {
 		step := f.mul(f.add(s, f.c(s, float64(2*k+1))), f.add(s, f.c(s, float64(2*k+2))))
 		rise = f.mul(rise, op.Div.Make(f.b, step, sq))
 	}
-	for k := terms - 1; k >= 0; k-- { // small ones first
+	for k := terms - 1; k > 0; k-- { // small ones first
 		y = f.add(y, pow(f.add(x, f.c(x, float64(k)))))
 	}
-	return y
+	first := pow(x)
+	// Where s is so large that the second term is lost beside the first, products above may be infinite.
+	alone := compare(f.b, op.LT, pow(f.add(x, f.c(x, 1))), f.scale(first, 1e-20))
+	return op.Select.Make(f.b, alone, first, f.add(y, first))
 }
 
 // hurwitz is the zeta function of any s and x: infinite at s = 1 and at the poles 0, -1, ... of x, NaN below s = 1 and, unless s is whole,
-// below x = 0. The terms of negative x + k stand before those of zeta.
+// below x = 0. For negative x with the fraction p above its floor, the terms up to p - 1 are those of zeta(s, 1-p) less zeta(s, 1-x), by (-1)^s.
 func (f fb) hurwitz(s, x *ir.Value) *ir.Value {
-	const most = 1 << 20
-	one, whole := f.c(x, 1), op.Floor.Make(f.b, x)
-	low := f.where(op.LE, x, 0, boolSplat(f.b, x.Type.Dims, true), boolSplat(f.b, x.Type.Dims, false))
-	count := op.Select.Make(f.b, low, f.min(f.sub(one, whole), most), f.c(x, 0)) // terms up to the first positive x + k
-	top := reduce(f.b, op.Max, f.call.cast(count, tensor.I32), iotaInts(x.Type.Rank()), false)
-	sum := f.call.loop(0, top, []*ir.Value{f.c(x, 0), x, s, count}, func(_ *ir.Value, v []*ir.Value) []*ir.Value {
-		g := fb{f.call.b, f.call}
-		term := g.where(op.GT, v[3], 0, op.Pow.Make(g.b, v[1], g.neg(v[2])), g.c(v[1], 0))
-		return []*ir.Value{g.add(v[0], term), g.add(v[1], g.c(v[1], 1)), v[2], g.sub(v[3], g.c(v[3], 1))}
-	})[0]
-	y := f.add(sum, f.zeta(s, f.add(x, count)))
+	whole := op.Floor.Make(f.b, x)
+	low := compare(f.b, op.LE, x, f.c(x, 0))
+	p := f.sub(x, whole)
+	rest := f.sub(f.zeta(s, f.sub(f.c(x, 1), p)), f.zeta(s, f.sub(f.c(x, 1), op.Minimum.Make(f.b, x, f.c(x, 0)))))
+	odd := compare(f.b, op.NE, op.Rem.Make(f.b, s, f.c(s, 2)), f.c(s, 0))
+	y := f.zeta(s, op.Select.Make(f.b, low, p, x))
+	y = op.Select.Make(f.b, low, f.add(y, op.Select.Make(f.b, odd, f.neg(rest), rest)), y)
 	y = op.Select.Make(f.b, op.And.Make(f.b, low, compare(f.b, op.NE, s, op.Floor.Make(f.b, s))), f.c(x, math.NaN()), y)
 	y = op.Select.Make(f.b, op.And.Make(f.b, low, compare(f.b, op.EQ, x, whole)), f.c(x, math.Inf(1)), y)
 	return f.where(op.EQ, s, 1, f.c(x, math.Inf(1)), f.where(op.LT, s, 1, f.c(x, math.NaN()), y))

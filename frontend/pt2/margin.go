@@ -42,10 +42,18 @@ func (c *call) scores() (x *ir.Value, batched bool) {
 	return c.cast(x, wide(x.Type.DType)), batched
 }
 
-// rowLoss reduces a loss of rows to self's dtype; of a single row it is 0-d.
+// loneShape is the result's shape where self is a single row: 0-d, but exports of losses without reduction record [1].
+func (c *call) loneShape() []int64 {
+	if d := c.resultType().Dims; len(d) == 1 && d[0] == 1 {
+		return d
+	}
+	return nil
+}
+
+// rowLoss reduces a loss of rows to self's dtype.
 func (c *call) rowLoss(l *ir.Value, batched bool) *ir.Value {
 	if !batched {
-		l = reshape(c.b, l, nil)
+		l = reshape(c.b, l, c.loneShape())
 	}
 	return c.cast(c.reduced(l), c.ref("self").typ.DType)
 }

@@ -49,10 +49,7 @@ func mvlgamma(f fb, x *ir.Value) *ir.Value {
 	return f.add(y, f.c(y, float64(p*(p-1))/4*math.Log(math.Pi)))
 }
 
-// maxOrder bounds derivatives of the digamma function.
-const maxOrder = 20
-
-// polygamma is the n-th derivative of digamma: (-1)^(n+1) n! zeta(n+1, x) where x is 1/2 or more, the reflection formula below.
+// polygamma is the n-th derivative of digamma: (-1)^(n+1) n! zeta(n+1, x).
 func polygamma(f fb, x *ir.Value) *ir.Value {
 	n := f.call.int("n")
 	switch {
@@ -60,45 +57,23 @@ func polygamma(f fb, x *ir.Value) *ir.Value {
 		f.call.failf("n is %d, wanted 0 or more", n)
 	case n == 0:
 		return digamma(f, x)
-	case n > maxOrder:
-		f.call.unsupported("a derivative of order %d", n)
+	case n == 1:
+		return f.trigamma(x)
 	}
-	sign, factorial := -1.0, 1.0
-	if n%2 == 1 {
-		sign = 1
+	factor := math.Gamma(float64(n + 1))
+	if n%2 == 0 {
+		factor = -factor
 	}
-	for k := int64(2); k <= n; k++ {
-		factorial *= float64(k)
-	}
+	return f.scale(f.hurwitz(f.c(x, float64(n+1)), x), factor)
+}
+
+// trigamma is zeta(2, x), and pi^2 / sin^2(pi x) - zeta(2, 1-x) where x is below 1/2; finite at the poles, as in torch, by rounding of the angle.
+func (f fb) trigamma(x *ir.Value) *ir.Value {
 	low := compare(f.b, op.LT, x, f.c(x, 0.5))
 	z := op.Select.Make(f.b, low, f.sub(f.c(x, 1), x), x)
-	y := f.scale(f.zeta(f.c(z, float64(n+1)), z), sign*factorial)
-	// psi_n(x) = (-1)^n psi_n(1-x) - pi d^n/dx^n cot(pi x), a polynomial in cot(pi x).
-	q := []float64{0, 1}
-	for range n { // q'(c) times -(1 + c^2)
-		next := make([]float64, len(q)+1)
-		for k := 1; k < len(q); k++ {
-			next[k-1] -= float64(k) * q[k]
-			next[k+1] -= float64(k) * q[k]
-		}
-		q = next
-	}
-	part := x // the distance to the nearest integer keeps precision
-	if n > 1 {
-		part = f.sub(x, op.Round.Make(f.b, x))
-	}
-	angle := f.scale(part, math.Pi)
-	cot := op.Div.Make(f.b, op.Cos.Make(f.b, angle), op.Sin.Make(f.b, angle))
-	d := f.c(x, q[len(q)-1])
-	for k := len(q) - 2; k >= 0; k-- {
-		d = f.add(f.mul(d, cot), f.c(x, q[k]))
-	}
-	d = f.scale(d, math.Pow(math.Pi, float64(n+1)))
-	if n > 1 { // at the poles; trigamma is finite there in torch, by rounding of the angle
-		pole := compare(f.b, op.EQ, part, f.c(x, 0))
-		d = op.Select.Make(f.b, pole, f.c(x, math.Inf(int(-sign))), d)
-	}
-	return op.Select.Make(f.b, low, f.sub(f.scale(y, -sign), d), y)
+	y := f.where(op.EQ, z, math.Inf(1), f.c(x, 0), f.zeta(f.c(x, 2), z))
+	sin := op.Sin.Make(f.b, f.scale(x, math.Pi))
+	return op.Select.Make(f.b, low, f.sub(op.Div.Make(f.b, f.c(x, math.Pi*math.Pi), f.mul(sin, sin)), y), y)
 }
 
 // sphericalBessel is sin(x)/x, by its series near 0, and 0 at the infinities.

@@ -19,7 +19,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 inf, nan = float("inf"), float("nan")
-bf16, f16, f32, f64, i32, i64, u8, bool_ = (torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool)
+bf16, f16, f32, f64, i32, i64, u8, bool_, c64 = (torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool, torch.complex64)
 
 
 def randn(seed, *shape):
@@ -124,6 +124,105 @@ def case_T11_unary():
 
 def case_T11_unary_16():
     return unary([bf16, f16], 1e-2)
+
+
+COMPLEX = {
+    "abs": torch.abs, "angle": torch.angle, "neg": torch.neg, "sgn": torch.sgn, "conj": lambda z: torch.conj(z).resolve_conj(), "reciprocal": torch.reciprocal, "square": torch.square, "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt, "exp": torch.exp, "exp2": torch.exp2, "expm1": torch.expm1, "log": torch.log, "log2": torch.log2, "log10": torch.log10, "log1p": torch.log1p, "sin": torch.sin, "cos": torch.cos,
+    "tan": torch.tan, "sinh": torch.sinh, "cosh": torch.cosh, "tanh": torch.tanh, "asin": torch.asin, "acos": torch.acos, "atan": torch.atan, "asinh": torch.asinh, "acosh": torch.acosh, "atanh": torch.atanh,
+    "sigmoid": torch.sigmoid, "silu": F.silu, "sinc": torch.sinc, "isfinite": torch.isfinite, "isinf": torch.isinf, "isnan": torch.isnan, "isreal": torch.isreal, "nan_to_num": torch.nan_to_num,
+    "logical_not": torch.logical_not, "sum": torch.sum, "mean": lambda z: z.mean(0), "prod": lambda z: z.prod(1), "cumsum": lambda z: z.cumsum(1), "cumprod": lambda z: z.cumprod(0), "var": lambda z: z.var(1),
+    "std": torch.std, "var_mean": lambda z: torch.var_mean(z, 0, correction=2), "std_mean": lambda z: torch.std_mean(z), "logsumexp": lambda z: z.logsumexp(1), "logcumsumexp": lambda z: z.logcumsumexp(1),
+    "norm": torch.norm, "norm1": lambda z: z.norm(1, dim=0), "norm_inf": lambda z: z.norm(inf), "any": torch.any, "all": lambda z: z.all(1), "count": torch.count_nonzero, "rms_norm": lambda z: F.rms_norm(z, (4,)),
+    "rms_norm_weight": lambda z: F.rms_norm(z, (4,), z[0], 1e-3), "diff": torch.diff, "trapezoid": torch.trapezoid, "add": lambda z: z + (1 - 2j), "rsub": lambda z: (1 - 2j) - z, "mul": lambda z: z * 2j, "div": lambda z: z / (1 + 1j),
+    "rdiv": lambda z: (1 + 1j) / z, "pow": lambda z: z ** (1.5 + 0.5j), "pow2": lambda z: z ** 2, "rpow": lambda z: (2 + 1j) ** z, "float_power": lambda z: torch.float_power(z, 2).abs().float(), "eq": lambda z: z == 1j,
+    "full_like": lambda z: torch.full_like(z, 2 - 1j), "new_full": lambda z: z.new_full((2,), 1j), "full": lambda z: torch.full((2,), 1 + 1j), "fill": lambda z: z.clone().fill_(3j), "masked_fill": lambda z: z.masked_fill(z.real > 0, 1j),
+    "index_fill": lambda z: z.index_fill(1, torch.tensor([2, 0]), 1 - 1j), "where": lambda z: torch.where(z.real > 0, z, 2j), "renorm": lambda z: z.renorm(2, 0, 1.5), "linspace": lambda z: torch.linspace(1j, 2 + 1j, 4),
+    "logspace": lambda z: torch.logspace(0, 1 + 1j, 3), "linspace_tensor": lambda z: torch.linspace(z[0, 0], z[1, 1], 5, dtype=c64), "addmm": lambda z: torch.addmm(z[:, :3], z, z[0, :3].expand(4, 3), beta=1j, alpha=2 + 1j),
+}
+
+COMPLEX2 = {
+    "lerp": lambda z, w: torch.lerp(z, w, 0.3 + 0.1j), "lerp_far": lambda z, w: torch.lerp(z, w, 0.9), "addcmul": lambda z, w: torch.addcmul(z, z, w, value=1 + 1j), "addcdiv": lambda z, w: torch.addcdiv(z, z, w, value=2j),
+    "add_alpha": lambda z, w: torch.add(z, w, alpha=1j), "logaddexp": torch.logaddexp, "isclose": torch.isclose, "l1": F.l1_loss, "l1_none": lambda z, w: F.l1_loss(z, w, reduction="none"), "dist": torch.dist,
+    "pairwise": F.pairwise_distance, "vdot": lambda z, w: torch.vdot(z[0], w[0]), "pow": torch.pow,
+}
+
+
+def case_T11_complex():
+    """Complex numbers, also on the axes, where cuts and signs of zeros count, and complex Python numbers."""
+    re = torch.tensor([[-2.5, -0.5, 0.0, 0.25], [1.5, 3.0, -1e-4, -0.0], [0.75, -3.0, 2.0, -0.6]])
+    im = torch.tensor([[0.0, -0.0, 1.5, -0.25], [0.0, -0.0, 1e-4, -2.0], [1.25, -1.5, 0.5, 2.0]])
+    z, w = torch.complex(re, im), torch.complex(randn(2, 3, 4), randn(3, 3, 4))
+    uses = [(k, lambda *a, f=f: f(a[0])) for k, f in COMPLEX.items()] + [(k + " apart", lambda *a, f=f: f(a[1])) for k, f in COMPLEX.items()]
+    uses += [(k, lambda *a, f=f: f(a[0], a[1])) for k, f in COMPLEX2.items()]
+    return many(uses, (z, w))
+
+
+SPECIAL = {
+    "erfc": torch.erfc, "erfcx": torch.special.erfcx, "log_ndtr": torch.special.log_ndtr, "ndtr": torch.special.ndtr, "j0": torch.special.bessel_j0, "j1": torch.special.bessel_j1, "y0": torch.special.bessel_y0,
+    "y1": torch.special.bessel_y1, "airy": torch.special.airy_ai, "frexp": lambda x: tuple(torch.frexp(x)), "zeta": lambda x: torch.special.zeta(x.abs() + 1, 0.75), "zeta_self": lambda x: torch.special.zeta(3, x), "zeta_one": lambda x: torch.special.zeta(1, x),
+    "trigamma": lambda x: torch.special.polygamma(1, x), "gammainc": lambda x: torch.special.gammainc(x.abs(), x.flip(0).abs()), "gammaincc": lambda x: torch.special.gammaincc(x.abs(), x.flip(0).abs()),
+    "gammainc_near": lambda x: torch.special.gammainc(x.abs() * 40, x.abs() * 42), "gammaincc_near": lambda x: torch.special.gammaincc(x.abs() * 400, x.abs() * 402), "gammainc_small": lambda x: torch.special.gammaincc(x.abs() / 100, x.flip(0).abs() / 9),
+    "hypot": lambda x: torch.hypot(x, x.flip(0)), "hash": lambda x: torch.hash_tensor(x).to(i64),
+}
+
+
+def case_T11_special():
+    """Special functions in all their regions, at their poles and at what is not finite."""
+    x = torch.tensor([-40.0, -8.9, -5.5, -4.0, -2.2, -1.5, -1.0, -0.3, -1e-3, -0.0, 0.0, 1e-5, 0.2, 0.45, 0.5, 0.8, 1.0, 1.05, 1.5, 2.1, 3.9, 4.5, 5.5, 9.0, 30.0, 60.0, inf, -inf, nan])
+    y = torch.tensor([-5.0, -0.5, 0.0, 0.25, 1.0, 2.0, 7.5]).to(bf16)
+    uses = [(k, lambda *a, f=f: f(a[0])) for k, f in SPECIAL.items()]
+    double = [k for k in SPECIAL if k not in ("hash",)]
+    uses += [(k + " f64", lambda *a, f=SPECIAL[k]: f(a[0].double())) for k in double] + [(k + " of few", lambda *a, f=f: f(a[1].float())) for k, f in SPECIAL.items()]
+    return many(uses, (x, y), tolerance=2e-5)
+
+
+ORDER = {
+    "quantile": lambda x: x.quantile(0.3), "quantile_dim": lambda x: x.quantile(0.3, 1), "quantile_keep": lambda x: x.quantile(torch.tensor([0.0, 0.25, 1.0]), 0, keepdim=True), "quantile_all_keep": lambda x: x.quantile(torch.tensor([0.5]), keepdim=True),
+    "nanquantile": lambda x: x.nanquantile(0.4, 1), "nanquantile_many": lambda x: x.nanquantile(torch.tensor([0.1, 0.9]), -1, keepdim=True), "lower": lambda x: x.quantile(0.45, 1, interpolation="lower"), "higher": lambda x: x.quantile(0.45, 0, interpolation="higher"),
+    "midpoint": lambda x: x.quantile(0.45, 1, interpolation="midpoint"), "nearest": lambda x: x.nanquantile(0.45, 1, interpolation="nearest"), "kth": lambda x: x.kthvalue(2), "kth_keep": lambda x: x.kthvalue(3, 0, keepdim=True),
+    "mode": lambda x: x.mode(), "mode_keep": lambda x: x.mode(0, keepdim=True), "median": lambda x: x.median(1), "nanmedian": lambda x: x.nanmedian(0, keepdim=True), "median_all": torch.median, "dist": lambda x: torch.dist(x, x.flip(1)),
+    "dist0": lambda x: torch.dist(x, x.flip(1), 0), "pdist": F.pdist, "pdist1": lambda x: F.pdist(x, 1), "pdist_inf": lambda x: F.pdist(x, inf), "renorm": lambda x: x.renorm(1, 1, 2.0), "dropout_grad": lambda x: torch.ops.aten.native_dropout_backward(x, x.isnan() | (x > 0), 2.0),
+    "softmax_grad": lambda x: torch.ops.aten._softmax_backward_data(x, x.softmax(1), 1, x.dtype), "log_softmax_grad": lambda x: torch.ops.aten._log_softmax_backward_data(x, x.log_softmax(0), 0, x.dtype), "tanh_grad": lambda x: torch.ops.aten.tanh_backward(x, x),
+    "sigmoid_grad": lambda x: torch.ops.aten.sigmoid_backward(x, x), "threshold_grad": lambda x: torch.ops.aten.threshold_backward(x, x, 0.5), "linspace": lambda x: torch.linspace(x[0, 0], x[1, 1], 5), "linspace_int": lambda x: torch.linspace(x[0, 0], 7.5, 4, dtype=i64),
+    "linspace_one": lambda x: torch.linspace(2, x[1, 1], 1), "logspace": lambda x: torch.logspace(x[0, 0], 2, 4, base=3.0), "logspace_int": lambda x: torch.logspace(0, x[1, 1].abs(), 3, base=2.0, dtype=i32), "numbers": lambda x: torch.linspace(0.5, 7.9, 6, dtype=i64),
+    "powers": lambda x: torch.logspace(0, 4.9, 5, base=2.0, dtype=i64),
+}
+
+
+def case_T10_order():
+    """Ranks, frequencies and distances, with NaN, and numbers between the elements of tensors."""
+    x = torch.tensor([[1.5, -2.0, 0.25, 3.0, -1.0], [4.0, 0.5, nan, -3.0, 2.0], [-0.5, 7.0, 6.0, 5.0, 1.0], [0.75, -4.0, 2.5, 0.1, 9.0]])
+    whole = torch.tensor([[3, 1, 3, 1, 2], [0, 5, 5, 0, 5], [7, 7, 7, 1, 1], [2, 9, 4, 6, 8]])
+    uses = [(k, lambda *a, f=f: f(a[0])) for k, f in ORDER.items()] + [(k + " of numbers", lambda *a, f=f: f(a[1])) for k, f in ORDER.items()]
+    uses += [(k, lambda *a, f=ORDER[k]: f(a[2])) for k in ("mode", "mode_keep", "median_all")] + [(k + " bool", lambda *a, f=ORDER[k]: f(a[2] > 4)[0]) for k in ("mode",)]
+    return many(uses, (x, x.nan_to_num(-6.0), whole))
+
+
+def margins(dtype, tolerance):
+    x, y, z, t = randn(1, 4, 5).to(dtype), randn(2, 4, 5).to(dtype), randn(3, 4, 5).to(dtype), torch.tensor([1, 4, 0, 2])
+    labels = torch.tensor([[3, 0, -1, 1, 2], [0, 0, 4, -1, 3], [-1, 2, 3, 4, 0], [4, 3, 2, 1, 0]])
+    table, ids = randn(4, 6, 3).to(dtype), torch.tensor([0, 3, 5, 5, 2, 1, 0])
+    w = randn(5, 5).abs().to(dtype)
+    bag = lambda a, *o, **k: F.embedding_bag(a[4], a[5], *o, **k)
+    uses = [(f"multi {r} {p}", lambda *a, r=r, p=p: F.multi_margin_loss(a[0], a[3], p=p, margin=0.5, reduction=r, weight=w)) for r in ("none", "mean", "sum") for p in (1, 2)]
+    uses += [(f"triplet {r} {s}", lambda *a, r=r, s=s, p=p: F.triplet_margin_loss(a[0], a[1], a[2], margin=0.7, p=p, swap=s, reduction=r)) for r in ("none", "mean", "sum") for s in (False, True) for p in (2,)]
+    uses += [(f"labels {r}", lambda *a, r=r: F.multilabel_margin_loss(a[0], labels, reduction=r)) for r in ("none", "mean", "sum")]
+    uses += [("one row", lambda *a: F.multi_margin_loss(a[0][0], torch.tensor(2))), ("labels of one row", lambda *a: F.multilabel_margin_loss(a[0][0], labels[0])), ("triplet 1", lambda *a: F.triplet_margin_loss(a[0], a[1], a[2], p=1.0))]
+    offsets, ends = torch.tensor([0, 2, 2, 5]), torch.tensor([0, 2, 2, 7])
+    uses += [(f"bag {m} {p}", lambda *a, m=m, p=p: bag(a, offsets, mode=m, padding_idx=p)) for m in ("sum", "mean", "max") for p in (None, 5, -1)]
+    uses += [(f"bag {m} to the last", lambda *a, m=m: bag(a, ends, mode=m, include_last_offset=True)) for m in ("sum", "mean", "max")]
+    uses += [("weighted bag", lambda *a: bag(a, offsets, mode="sum", per_sample_weights=torch.linspace(0, 1, 7).to(dtype))), ("bags of rows", lambda *a: F.embedding_bag(a[4][:6].reshape(2, 3), a[5])), ("short rows", lambda *a: F.embedding(a[4], a[5].clone(), max_norm=1.0))]
+    uses += [("bag of short rows", lambda *a: F.embedding_bag(a[4], a[5].clone(), offsets, max_norm=0.5, norm_type=1.0))]
+    return many(uses, (x, y, z, t, ids, table), tolerance=tolerance)
+
+
+def case_T11_margins():
+    return margins(f32, 2e-5)
+
+
+def case_T11_margins_16():
+    return margins(bf16, 2e-2)
 
 
 def case_T13_empty():
