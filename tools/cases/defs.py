@@ -251,3 +251,25 @@ def case_views():
     g = torch.Generator().manual_seed(5)
     a = [(torch.randn(3, 4, generator=g),) for _ in range(3)]
     return Views(), a[0], {}, {"calls": [(a[1], {}), (a[2], {})], "decompose": True}
+
+
+class Tables(nn.Module):
+    """Constants too large for the program's text: a buffer that no checkpoint has, and a tensor made in forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.arange(1.0, 7.0))
+        self.register_buffer("table", (torch.arange(18000.0) % 7).reshape(3000, 6), persistent=False)
+
+    def forward(self, x, rows):
+        return x * self.scale + self.table[rows], self.table.sum(0) + torch.tensor(BUMPS)[: x.shape[0], None]
+
+
+BUMPS = [float(i % 5) for i in range(17000)]
+
+
+def case_tables():
+    n = Dim("n", min=2, max=4096)
+    args = torch.ones(3, 6), torch.tensor([0, 2999, 17])
+    more = torch.ones(5, 6), torch.tensor([1, 1, 2, 3, 5])
+    return Tables(), args, {}, {"dynamic_shapes": {"x": {0: n}, "rows": {0: n}}, "calls": [(more, {})]}
