@@ -238,9 +238,3 @@ func (m *Model) Close() error {
 	}
 	return errors.Join(append(errs, m.art.Close())...)
 }
-
-func closeAll(list []*pjrt.Buffer) {
-	for _, b := range list {
-		b.Close()
-	}
-}
