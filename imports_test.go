@@ -40,7 +40,7 @@ var mayImport = map[string]string{
 
 	"tpu/chip":     "",
 	"tpu/pjrt":     "",
-	"tpu/plugin":   "",
+	"tpu/plugin":   "internal/fileid",
 	"tpu":          "tpu/pjrt tpu/plugin tpu/chip ir/diag ir/tensor internal/processor",
 	"tpu/artifact": "ir/tensor ir/weight tpu/chip ir/diag internal/atomicfile internal/jsonerr internal/mmap internal/zipend",
 	"tpu/runtime":  "tpu/pjrt tpu/plugin tpu/artifact frontend/weights ir/weight ir/tensor ir/diag internal/processor",
@@ -57,6 +57,7 @@ var mayImport = map[string]string{
 	"tools/bench":    "frontend/weights internal/mmap ir/tensor tpu/artifact tpu/pjrt tpu/plugin",
 
 	"internal/atomicfile": "",
+	"internal/fileid":     "",
 	"internal/jsonerr":    "",
 	"internal/mmap":       "",
 	"internal/processor":  "",
@@ -70,7 +71,7 @@ var mayImport = map[string]string{
 
 // runtimeMayReach are the packages outside tpu/ that a server links with tpu/runtime: no pass, no lowering, and of the front ends the
 // weights alone.
-var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/jsonerr", "internal/mmap", "internal/processor", "internal/zipend"}
+var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/fileid", "internal/jsonerr", "internal/mmap", "internal/processor", "internal/zipend"}
 
 // forTests are packages that only test files import.
 var forTests = []string{"internal/golden", "internal/seeds"}

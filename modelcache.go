@@ -13,6 +13,7 @@ import (
 
 	"tpuc/cache"
 	"tpuc/frontend/weights"
+	"tpuc/internal/fileid"
 	"tpuc/internal/mmap"
 	"tpuc/ir"
 	"tpuc/ir/tensor"
@@ -235,9 +236,11 @@ func isPlainArchive(path string) bool {
 
 // selfDigest is of this program, which is the front end, the passes and lowering of this compile.
 func (c *Cache) selfDigest(ctx context.Context) (string, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return "", err
+	exe := "/proc/self/exe" // also when another file has taken the program's place meanwhile
+	if _, err := os.Stat(exe); err != nil {
+		if exe, err = os.Executable(); err != nil {
+			return "", err
+		}
 	}
 	return c.fileDigest(ctx, "bytes", exe, func() (string, error) { return bytesDigest(exe) })
 }
@@ -265,6 +268,8 @@ func bytesDigest(path string) (string, error) {
 // identity tells one state of a file from another without reading it: device, inode, size, and times of change in nanoseconds. It is empty where
 // the system does not tell.
 type identity string
+
+func identityOf(path string) identity { return identity(fileid.Of(path)) }
 
 // settles is how long after a change a file may change again without a later time: file systems count in ticks.
 const settles = 2 * time.Second

@@ -18,6 +18,8 @@ type mark struct {
 	Size   int64  `json:"size"`
 	MTime  int64  `json:"mtime_ns"` // Unix nanoseconds
 	Source string `json:"source,omitempty"`
+
+	Identity string `json:"identity,omitempty"` // of a file that the user may replace; see fileid
 }
 
 // markOf describes the file as it is on disk now.
@@ -41,6 +43,7 @@ func readMark(path, file string) (mark, bool) {
 	}
 	// Nanoseconds of modification time: an overwrite within one tick of the clock that keeps the size goes unseen.
 	now, err := markOf(file, m.SHA256, m.Source)
+	now.Identity = m.Identity
 	return m, err == nil && now == m
 }
 

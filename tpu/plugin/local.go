@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"tpuc/internal/fileid"
 )
 
 // local returns the plugin that the user named, or nil if none is named for this kind. PJRT_PLUGIN_LIBRARY_PATH may be a
@@ -162,18 +164,23 @@ func (o Options) localWheel(ctx context.Context, pin Pin, wheel, source string) 
 	return o.describe(pin, file, digest, size, source), nil
 }
 
-// digestOf hashes a file the user named, or recalls the digest it had with this size and time. A cache that cannot be
+// digestOf hashes a file the user named, or recalls the digest it had in this state. A cache that cannot be
 // written costs a hash at each start, no more.
 func (o Options) digestOf(ctx context.Context, file string) (string, error) {
 	var markFile string
 	if s, err := o.store(); err == nil {
 		key := sha256.Sum256([]byte(file))
 		markFile = filepath.Join(s.dir, "digests", hex.EncodeToString(key[:6])+".json")
-		if m, ok := readMark(markFile, file); ok && m.Source == file {
+		if m, ok := readMark(markFile, file); ok && m.Source == file && m.Identity == fileid.Of(file) {
 			return m.SHA256, nil
 		}
 	}
-	before, err := markOf(file, "", file)
+	state := func() (mark, error) {
+		m, err := markOf(file, "", file)
+		m.Identity = fileid.Of(file)
+		return m, err
+	}
+	before, err := state()
 	if err != nil {
 		return "", err
 	}
@@ -181,7 +188,7 @@ func (o Options) digestOf(ctx context.Context, file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	after, err := markOf(file, "", file)
+	after, err := state()
 	if err != nil {
 		return "", err
 	}

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package tpuc
-
-func identityOf(string) identity { return "" }
