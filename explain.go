@@ -16,16 +16,25 @@ var setParts = []string{"cpu_features", "xla_flags", "libtpu_args"}
 func Explain(a, b cache.Key) []string {
 	var out []string
 	for _, d := range cache.Diff(a, b) {
-		switch {
-		case d.A == nil || d.B == nil:
-			out = append(out, d.String())
-		case slices.Contains(setParts, d.Name):
+		if d.A != nil && d.B != nil && slices.Contains(setParts, d.Name) {
 			out = append(out, d.Name+": "+setDifference(strings.Fields(*d.A), strings.Fields(*d.B)))
-		default:
-			out = append(out, d.Name+": "+orNothing(*d.A)+" -> "+orNothing(*d.B))
+		} else {
+			out = append(out, d.Name+": "+brief(d.Name, d.A)+" -> "+brief(d.Name, d.B))
 		}
 	}
 	return out
+}
+
+// brief is a part's value on one line; "(none)" where there is none.
+func brief(name string, value *string) string {
+	if value == nil {
+		return "(none)"
+	}
+	words := strings.Fields(*value)
+	if slices.Contains(setParts, name) {
+		return fmt.Sprintf("%d of them", len(words))
+	}
+	return orNothing(strings.Join(words, " "))
 }
 
 // digestText is a digest, of which the beginning is enough for people.
