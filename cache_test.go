@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"tpuc"
 	"tpuc/cache"
@@ -106,6 +107,35 @@ func TestKeysAreTheSameEverywhere(t *testing.T) {
 		require.Equal(t, manifest, string(m))
 		require.NoError(t, a.Close())
 	}
+}
+
+// Several processes that want one program at once compile it once; the others wait and take it.
+func TestProcessesShareACompile(t *testing.T) {
+	needPlugin(t, plugin.CPU)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	model, err := filepath.Abs(cosmetic("base"))
+	require.NoError(t, err)
+	shared, err := plugin.CacheDir(plugin.Options{})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	outs := make([]string, 4)
+	var g errgroup.Group
+	for i := range outs {
+		g.Go(func() error {
+			order, err := json.Marshal(compileOrder{Model: model, Output: filepath.Join(dir, fmt.Sprintf("%d.tpuc", i)), Cache: filepath.Join(dir, "cache")})
+			if err != nil {
+				return err
+			}
+			c := exec.CommandContext(t.Context(), exe)
+			c.Env = []string{envCompile + "=" + string(order), "HOME=" + dir, plugin.EnvCache + "=" + shared}
+			out, err := c.Output()
+			outs[i] = string(out)
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.Equal(t, 3, strings.Count(strings.Join(outs, ""), " true"), outs)
 }
 
 // What changes nothing of the computation compiles nothing again; what changes it does.

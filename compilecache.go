@@ -19,6 +19,7 @@ import (
 type CacheOptions struct {
 	Dir          string            // base directory of all that is cached; empty: plugin.CacheDir's
 	VerifyDigest bool              // read model files whole, weights too, instead of trusting a file that has not changed
+	MaxSize      int64             // bytes: when something is kept, what was not used for longest goes until the rest fits; 0: no limit
 	Explain      bool              // find out of every miss how the nearest entry differs
 	Notify       func(line string) // warnings, and whom a compile waits for; called from any goroutine; may be nil
 }
@@ -38,7 +39,7 @@ func OpenCache(o CacheOptions) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := cache.Open(filepath.Join(base, programsDir), cache.Options{Notify: o.Notify})
+	s, err := cache.Open(filepath.Join(base, programsDir), cache.Options{Notify: o.Notify, MaxSize: o.MaxSize})
 	if err != nil {
 		return nil, err
 	}

@@ -79,6 +79,7 @@ such as one with other weights, takes the executable from there.`,
 		},
 	}
 	f.add(c)
+	f.addCacheSize(c)
 	c.Flags().Lookup("dim").Usage = sizesUsage
 	c.Flags().StringVarP(&o.Output, "output", "o", "", "file to write (default: the model's name with .tpuc, in the present folder); - is standard output for text")
 	c.Flags().StringVar(&o.To, "to", tpuc.PhasePack, "stop after this phase and write what it leaves: "+strings.Join(tpuc.Phases, ", "))

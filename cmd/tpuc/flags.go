@@ -33,6 +33,7 @@ type compileFlags struct {
 	quiet   bool
 
 	noCache, verifyDigest bool
+	cacheSize             string
 }
 
 func (f *compileFlags) add(c *cobra.Command) {
@@ -51,13 +52,25 @@ func (f *compileFlags) addStore(c *cobra.Command) {
 	c.Flags().BoolVar(&f.verifyDigest, "verify-digest", false, "read the model's file whole to find out whether it has changed, its weights too")
 }
 
+// addCacheSize adds the flag that bounds the cache.
+func (f *compileFlags) addCacheSize(c *cobra.Command) {
+	c.Flags().StringVar(&f.cacheSize, "cache-size", "", "keep at most so much compiled, such as 10GB: what was not used for longest goes (default: no limit; see tpuc cache prune)")
+}
+
 // store opens the cache of compiled programs; nil where it is not wanted. note is told its warnings, and whom a compile waits for. A cache that is not to
 // be had is a warning.
 func (f *compileFlags) store(note func(line string)) (*tpuc.Cache, error) {
 	if f.noCache {
 		return nil, nil
 	}
-	c, err := tpuc.OpenCache(tpuc.CacheOptions{Dir: f.cache, VerifyDigest: f.verifyDigest, Explain: f.verbose, Notify: note})
+	o := tpuc.CacheOptions{Dir: f.cache, VerifyDigest: f.verifyDigest, Explain: f.verbose, Notify: note}
+	if f.cacheSize != "" {
+		var err error
+		if o.MaxSize, err = parseBytes(f.cacheSize); err != nil {
+			return nil, err
+		}
+	}
+	c, err := tpuc.OpenCache(o)
 	if err != nil && !errors.Is(err, cache.ErrNotCache) {
 		note("warning: nothing is kept: " + err.Error())
 		return nil, nil

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
@@ -228,12 +229,17 @@ func TestNearest(t *testing.T) {
 
 // Every flag of every verb says what it is for, and every verb has an example.
 func TestHelp(t *testing.T) {
-	for _, c := range newRoot().Commands() {
-		require.NotEmpty(t, c.Short, c.Name())
-		require.NotEmpty(t, c.Long, c.Name())
-		require.NotEmpty(t, c.Example, c.Name())
-		c.Flags().VisitAll(func(f *pflag.Flag) { require.NotEmpty(t, f.Usage, "%s --%s", c.Name(), f.Name) })
+	var look func(c *cobra.Command)
+	look = func(c *cobra.Command) {
+		for _, c := range c.Commands() {
+			require.NotEmpty(t, c.Short, c.CommandPath())
+			require.NotEmpty(t, c.Long, c.CommandPath())
+			require.NotEmpty(t, c.Example, c.CommandPath())
+			c.Flags().VisitAll(func(f *pflag.Flag) { require.NotEmpty(t, f.Usage, "%s --%s", c.CommandPath(), f.Name) })
+			look(c)
+		}
 	}
+	look(newRoot())
 }
 
 // The progress of a phase is a line now and then where there is no terminal, and notes come between.
