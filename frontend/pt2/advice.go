@@ -30,6 +30,10 @@ func advice(target, reason string) string {
 		return dataAdvice(base)
 	case strings.Contains(reason, "no function that is given"):
 		return "add a function with these types to the file of --custom-ops"
+	case aten && (base == "svd" || base == "linalg_svd" || base == "_linalg_svd"):
+		return "take torch.linalg.svdvals for the values alone, or torch.linalg.pinv, polar or a norm for what follows from them: the signs of singular vectors are LAPACK's alone"
+	case strings.Contains(reason, "eigenvectors"):
+		return "take torch.linalg.eigvalsh for the values alone"
 	case strings.Contains(target, "auto_functionalized"):
 		return "compile the archive as captured, without run_decompositions(), and give what the operator computes with --custom-ops"
 	case strings.HasPrefix(target, "torch.ops.higher_order."), strings.HasPrefix(target, "torch._functorch."):

@@ -11,7 +11,7 @@ import (
 )
 
 // singularRules follow from singular values, which turning pairs of columns until all are orthogonal gives (one-sided Jacobi). Singular
-// vectors and eigenvectors have no rule: their signs and, of equal values, their choice are LAPACK's alone.
+// vectors and eigenvectors are refused where they are read: their signs and, of equal values, their choice are LAPACK's alone.
 var singularRules = map[string]rule{
 	"linalg_svdvals":           value(func(c *call) *ir.Value { return c.singularValues(c.val("A")) }),
 	"linalg_eigvalsh":          value(func(c *call) *ir.Value { return c.eigenvalues(c.val("self")) }),
@@ -19,7 +19,6 @@ var singularRules = map[string]rule{
 	"_linalg_eigh":             values(func(c *call) []*ir.Value { return c.eigh(c.val("A")) }),
 	"linalg_polar":             values(polarFactors),
 	"linalg_matrix_sqrth":      value(matrixRoot),
-	"linalg_lstsq":             values(leastSquares),
 	"pinverse":                 value(func(c *call) *ir.Value { return c.pinv(c.val("self"), "", "rcond") }),
 	"linalg_pinv":              value(func(c *call) *ir.Value { return c.pinv(c.val("self"), "", "rcond") }),
 	"linalg_pinv.rcond_tensor": value(func(c *call) *ir.Value { return c.pinv(c.val("self"), "", "rcond") }),
@@ -160,15 +159,35 @@ func (c *call) eigenvalues(x *ir.Value) *ir.Value {
 
 // eigh gives eigenvalues alone: eigenvectors that are read are refused.
 func (c *call) eigh(x *ir.Value) []*ir.Value {
-	asked := c.schema.param("compute_v") == nil || c.bool("compute_v")
-	if names := outputNames(c.node); asked && len(names) > 1 && c.im.isRead(names[1]) {
-		c.unsupported("eigenvectors, whose signs no rule fixes")
+	c.unread("eigenvectors", 1)
+	return []*ir.Value{c.eigenvalues(x), c.recordedZeros(1)}
+}
+
+// unread refuses the node where one of the results is read, unless it is empty.
+func (c *call) unread(what string, results ...int) {
+	names := outputNames(c.node)
+	for _, i := range results {
+		if i < len(names) && names[i] != "" && c.im.isRead(names[i]) && c.recordedZeros(i).Type.Elements() > 0 {
+			c.unsupported("%s, whose signs are LAPACK's alone", what)
+		}
 	}
-	vectors := []int64{0}
-	if asked {
-		vectors = x.Type.Dims
+}
+
+// recordedZeros is zeros of the recorded type of a result.
+func (c *call) recordedZeros(i int) *ir.Value {
+	names := outputNames(c.node)
+	if i >= len(names) || names[i] == "" {
+		return splat(c.b, tensor.F32, intScalar(0), []int64{0})
 	}
-	return []*ir.Value{c.eigenvalues(x), splat(c.b, x.Type.DType, intScalar(0), vectors)}
+	meta, ok := c.im.g.TensorValues[names[i]]
+	if !ok {
+		c.failf("the graph does not describe tensor %q", clip(names[i]))
+	}
+	t, _, err := c.im.typeOf(&meta)
+	if err != nil {
+		c.failf("tensor %q: %v", clip(names[i]), err)
+	}
+	return splat(c.b, t.DType, intScalar(0), t.Dims)
 }
 
 // isRead reports a tensor that a node reads or the graph gives.
@@ -327,42 +346,12 @@ func (c *call) pinv(x *ir.Value, atol, rtol string) *ir.Value {
 	return c.matmul(left, last(right))
 }
 
-// leastSquares gives X of least norm that makes |A X - B| least, residuals, rank and singular values; those that a driver does not give are
-// empty, as the archive records.
-func leastSquares(c *call) []*ir.Value {
-	a, b := c.val("self"), c.val("b")
-	n := a.Type.Rank()
-	if n < 2 {
-		c.failf("self is %s, wanted matrices", a.Type)
-	}
-	vector := b.Type.Rank() == n-1
-	if vector {
-		b = reshape(c.b, b, slices.Concat(b.Type.Dims, []int64{1}))
-	}
-	x := c.matmul(c.pinv(a, "", "rcond"), b)
-	f := fb{c.b, c}
-	rest := c.magnitude(f.sub(c.matmul(a, x), op.BroadcastTo(c.b, b, slices.Concat(lead(x), b.Type.Dims[b.Type.Rank()-2:]))))
-	rest = reduce(c.b, op.Sum, f.mul(rest, rest), []int64{int64(rest.Type.Rank() - 2)}, false)
-	values := c.singularValues(a)
-	if vector {
-		x = reshape(c.b, x, x.Type.Dims[:x.Type.Rank()-1])
-	}
-	out := []*ir.Value{x, rest, c.rank(a, "", "rcond"), values}
-	for i, name := range outputNames(c.node) {
-		meta, ok := c.im.g.TensorValues[name]
-		if !ok || i == 0 || i >= len(out) {
-			continue
-		}
-		if t, _, err := c.im.typeOf(&meta); err == nil && t.Elements() == 0 {
-			out[i] = splat(c.b, t.DType, intScalar(0), t.Dims)
-		}
-	}
-	return out
-}
-
 // spectralNorm is the norm of matrices by their singular values: their sum for 0, the largest for 2, the least for -2.
 func (c *call) spectralNorm(x *ir.Value, order int, axes []int64, keep bool) *ir.Value {
 	rank := x.Type.Rank()
+	if rank < 2 || len(axes) != 2 {
+		c.failf("a matrix norm over %d dimensions of %s, wanted 2", len(axes), x.Type)
+	}
 	x, d := c.normInput(x)
 	perm := slices.DeleteFunc(iotaInts(rank), func(a int64) bool { return slices.Contains(axes, a) })
 	v := c.singularValues(transpose(c.b, x, append(perm, axes...)))
