@@ -189,6 +189,22 @@ func TestCuts(t *testing.T) {
 		require.Error(t, a.Verify())
 		a.Close()
 	}
+
+	// What is left of a cut file may end with a section that is a zip file itself, as the graph is.
+	var graph bytes.Buffer
+	z := zip.NewWriter(&graph)
+	_, err = z.Create("tensors.json")
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	c.Graph = graph.Bytes()
+	whole, err = os.ReadFile(write(t, m, c))
+	require.NoError(t, err)
+	end := bytes.Index(whole, c.Graph) + len(c.Graph)
+	for _, n := range []int{end, len(whole) - 1} {
+		require.NoError(t, os.WriteFile(path, whole[:n], 0o644))
+		_, err = Open(path)
+		require.ErrorContains(t, err, "the artifact is damaged: it was cut", "%d bytes", n)
+	}
 }
 
 // A damaged section is found before its bytes are given out; other sections stay readable.

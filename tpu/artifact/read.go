@@ -287,6 +287,9 @@ func (a *Artifact) entries() (map[string][]byte, error) {
 		return nil, fmt.Errorf("%w: wanted a .tpuc artifact, whole", err)
 	}
 	if len(z.File) == 0 || z.File[0].Name != ManifestSection {
+		if isHead(file) { // the directory that was found is of a section that is a zip file too
+			return nil, errors.New("the artifact is damaged: it was cut, or its end was changed")
+		}
 		return nil, fmt.Errorf("zip file whose first entry is not %s, wanted a .tpuc artifact", ManifestSection)
 	}
 	out := make(map[string][]byte)
@@ -350,7 +353,14 @@ func IsArtifact(path string) bool {
 		return false
 	}
 	defer f.Close()
-	head := make([]byte, localHeader+len(ManifestSection))
+	head := make([]byte, headSize)
 	_, err = io.ReadFull(f, head)
-	return err == nil && bytes.HasPrefix(head, []byte("PK\x03\x04")) && string(head[localHeader:]) == ManifestSection
+	return err == nil && isHead(head)
+}
+
+const headSize = localHeader + len(ManifestSection)
+
+// isHead reports that a file begins as an artifact does.
+func isHead(data []byte) bool {
+	return len(data) >= headSize && bytes.HasPrefix(data, []byte("PK\x03\x04")) && string(data[localHeader:headSize]) == ManifestSection
 }
