@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"tpuc/frontend/weights"
-	"tpuc/internal/jsonerr"
 	"tpuc/ir"
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
@@ -191,22 +190,35 @@ func (s *slimmer) list(end byte, part func() error) error {
 
 // metadata copies what locations need of a node's metadata: the path of the innermost layer, as layerOf reads it.
 func (s *slimmer) metadata() error {
-	var meta struct {
-		NNModuleStack string `json:"nn_module_stack"`
+	if s.space(); s.in[s.at] != '{' {
+		return s.value(anywhere)
 	}
-	d := json.NewDecoder(bytes.NewReader(s.in[s.at:]))
-	if err := d.Decode(&meta); err != nil {
-		return jsonerr.Describe(err)
+	begin := len(s.out)
+	stack := ""
+	err := s.list('}', func() error {
+		key := s.text()
+		s.space()
+		s.at++ // the colon
+		from := len(s.out)
+		err := s.value(anywhere)
+		if err == nil && string(key) == `"nn_module_stack"` {
+			err = json.Unmarshal(s.out[from:], &stack)
+		}
+		s.out = s.out[:from]
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	s.at += int(d.InputOffset())
-	if layer := layerOf(meta.NNModuleStack); layer != "" {
-		meta.NNModuleStack = "," + layer + ","
-	} else {
-		meta.NNModuleStack = ""
+	s.out = append(s.out[:begin], "{}"...)
+	if layer := layerOf(stack); layer != "" {
+		data, err := json.Marshal(map[string]string{"nn_module_stack": "," + layer + ","})
+		if err != nil {
+			return err
+		}
+		s.out = append(s.out[:begin], data...)
 	}
-	data, err := json.Marshal(meta)
-	s.out = append(s.out, data...)
-	return err
+	return nil
 }
 
 func (s *slimmer) space() {
