@@ -338,8 +338,13 @@ func (c *call) axes(name string, rank int) []int64 {
 	return out
 }
 
-// cast converts x.
-func (c *call) cast(x *ir.Value, d tensor.DType) *ir.Value { return op.Cast(c.b, x, d) }
+// cast converts x. Floats become integers of less than 32 bits by way of i32: what is beyond their range wraps, as in torch.
+func (c *call) cast(x *ir.Value, d tensor.DType) *ir.Value {
+	if x.Type.DType.IsFloat() && d.IsInt() && d.Bits() < 32 {
+		x = op.Cast(c.b, x, tensor.I32)
+	}
+	return op.Cast(c.b, x, d)
+}
 
 // wide is the element type that torch computes x's type in: f32 for narrower floats.
 func wide(d tensor.DType) tensor.DType {

@@ -24,8 +24,20 @@ var rules = sync.OnceValue(func() map[string]rule {
 	} {
 		maps.Copy(all, family)
 	}
+	for alias, name := range otherNames {
+		all[alias] = all[name]
+	}
 	return all
 })
+
+// otherNames are names of operators that torch has under another name too, with the same arguments.
+var otherNames = map[string]string{
+	"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
+	"divide.Scalar_mode": "div.Scalar_mode", "divide.Tensor_mode": "div.Tensor_mode", "subtract.Scalar": "sub.Scalar",
+	"bitwise_left_shift.Scalar_Tensor": "bitwise_left_shift.Tensor", "bitwise_right_shift.Scalar_Tensor": "bitwise_right_shift.Tensor",
+	"special_exp2": "exp2", "special_logit": "logit", "special_logsumexp": "logsumexp", "special_round": "round.decimals", "special_softmax": "softmax.int",
+	"special_xlogy": "xlogy.Tensor", "special_xlogy.other_scalar": "xlogy.Tensor", "special_xlogy.self_scalar": "xlogy.Tensor",
+}
 
 // Supported reports whether the table has a rule for a target of an archive, such as "torch.ops.aten.add.Tensor".
 func Supported(target string) bool {
