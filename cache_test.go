@@ -348,6 +348,35 @@ func TestDamagedEntries(t *testing.T) {
 	require.True(t, r.Cache.Unchanged)
 }
 
+// Entries that are whole and hold something else cost a compile and a warning.
+func TestForeignEntries(t *testing.T) {
+	needPlugin(t, plugin.CPU)
+	var told []string
+	c := newCache(t, tpuc.CacheOptions{Notify: func(line string) { told = append(told, line) }})
+	o := tpuc.CompileOptions{Output: filepath.Join(t.TempDir(), "a.tpuc"), Cache: c}
+	model := filepath.Join("testdata", "models", "mlp", "model.pt2")
+	_, err := tpuc.Compile(t.Context(), model, o)
+	require.NoError(t, err)
+	for _, kind := range []string{"model", "program", "plugin"} {
+		list, err := c.Store().List()
+		require.NoError(t, err)
+		for _, e := range list {
+			if e.Key.Kind == kind {
+				require.NoError(t, c.Store().Put(t.Context(), e.Key, []cache.Section{{Name: "executable", Data: []byte("x")}, {Name: "stats.json", Data: []byte("[]")}, {Name: "model.json", Data: []byte("[]")}}))
+			}
+		}
+		told = nil
+		o.EmbedWeights = kind != "model" // which asks for no model
+		_, err = tpuc.Compile(t.Context(), model, o)
+		require.NoError(t, err, kind)
+		require.Contains(t, strings.Join(told, "\n"), "json: cannot unmarshal array", kind)
+		a, err := artifact.Open(o.Output)
+		require.NoError(t, err)
+		require.NoError(t, a.Verify())
+		require.NoError(t, a.Close())
+	}
+}
+
 // A plan says what a compile then does.
 func TestPlan(t *testing.T) {
 	needPlugin(t, plugin.CPU)

@@ -102,9 +102,20 @@ func (c *Cache) build(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (
 	defer e.Close()
 	b.Cached.Hit, b.Cached.Waited, b.Cached.Kept = out.Hit, out.Waited, out.Kept == nil
 	if out.Hit {
-		b.Result, err = readProgram(e)
+		if b.Result, err = readProgram(e); err != nil { // whole, but not as tpuc writes it
+			c.warn(err)
+			b.Cached.Hit, b.Cached.Kept = false, false
+			b.Result, err = tpu.Compile(ctx, req)
+		}
 	}
 	return b, err
+}
+
+// warn tells of an entry that is of no use.
+func (c *Cache) warn(err error) {
+	if c.o.Notify != nil {
+		c.o.Notify("warning: " + err.Error())
+	}
 }
 
 // readProgram is what an entry of a program holds.
@@ -152,7 +163,11 @@ func (c *Cache) facts(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (
 	}
 	defer e.Close()
 	facts := new(tpu.Stats)
-	return facts, readJSON(e, sectionStats, facts)
+	if err := readJSON(e, sectionStats, facts); err != nil {
+		c.warn(err)
+		return nil, nil
+	}
+	return facts, nil
 }
 
 // factsKey names what a plugin's facts depend on.
@@ -164,7 +179,7 @@ func factsKey(platform string, pl *plugin.Plugin) cache.Key {
 		p.add("machine", processor.Here())
 		p.add("cpu_cores", fmt.Sprint(runtime.NumCPU()))
 	}
-	p.add("compiler", tpu.Version)
+	p.add("compiler", compilerVersion)
 	return cache.Key{Kind: kindPlugin, Parts: p}
 }
 

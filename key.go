@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -62,6 +63,30 @@ var notInKeys = map[string]string{
 	"tpu.Request.OnPhase":    "tells what happens",
 }
 
+// compilerVersion is of the way to compile, and of what is kept of a compile beside the executable: an entry without a field of it is of no use.
+var compilerVersion = tpu.Version + " " + typeDigest(reflect.TypeFor[tpu.Stats]())
+
+// typeDigest tells types apart by their fields, to the bottom.
+func typeDigest(t reflect.Type) string {
+	var text func(t reflect.Type) string
+	text = func(t reflect.Type) string {
+		switch t.Kind() {
+		case reflect.Struct:
+			s := "{"
+			for i := range t.NumField() {
+				f := t.Field(i)
+				s += f.Name + " " + text(f.Type) + " " + string(f.Tag) + ";"
+			}
+			return s + "}"
+		case reflect.Slice, reflect.Array, reflect.Pointer, reflect.Map:
+			return t.Kind().String() + " " + text(t.Elem())
+		}
+		return t.Kind().String()
+	}
+	sum := sha256.Sum256([]byte(text(t)))
+	return hex.EncodeToString(sum[:4])
+}
+
 // parts collects a key's parts.
 type parts []cache.Part
 
@@ -83,7 +108,7 @@ func programKey(req tpu.Request, pl *plugin.Plugin, facts *tpu.Stats) cache.Key 
 	p.add("libtpu_args", strings.Join(req.Options.LibtpuArgs, " "))
 	p.add("env", shortList(req.Options.Env))
 	p.plugin(req.Target.Platform, pl, facts)
-	p.add("compiler", tpu.Version)
+	p.add("compiler", compilerVersion)
 	return cache.Key{Kind: kindProgram, Parts: p}
 }
 

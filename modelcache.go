@@ -86,7 +86,8 @@ func (c *Cache) unchanged(ctx context.Context, path string, o *CompileOptions) (
 	defer e.Close()
 	var kept keptModel
 	if err := readJSON(e, sectionModel, &kept); err != nil {
-		return nil, false, err
+		c.warn(err)
+		return nil, false, nil
 	}
 	contents, release, ok := c.contents(ctx, e, &kept)
 	defer release()

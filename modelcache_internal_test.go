@@ -5,12 +5,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// What is kept with other fields has other keys.
+func TestTypeDigest(t *testing.T) {
+	type a struct{ X []struct{ Y int } }
+	type b struct{ X []struct{ Y, Z int } }
+	require.Equal(t, typeDigest(reflect.TypeFor[a]()), typeDigest(reflect.TypeFor[struct{ X []struct{ Y int } }]()))
+	require.NotEqual(t, typeDigest(reflect.TypeFor[a]()), typeDigest(reflect.TypeFor[b]()))
+}
 
 // The digest of this program is of the one that runs, also where another has taken its file's place: what the old one makes is not kept as the new
 // one's.
