@@ -49,6 +49,7 @@ var dtypeTemplates = map[string]string{
 	"iota":                 "%0 = iota {type=T[2,5], axis=1} : T[2,5]",
 	"pad":                  "%0 = reshape %z {shape=[]} : T[]\n  %1 = pad %x, %0 {low=[1,-1], high=[0,2], interior=[0,1]} : T[3,12]",
 	"reduce":               "%0 = reduce %x {kind=sum, axes=[1]} : T[2]",
+	"reduce_precision":     "%0 = reduce_precision %x {exponent=3, mantissa=1} : T[2,6]",
 	"reduce_window":        "%0 = reduce_window %x {kind=max, window=[1,3]} : T[2,4]",
 	"reshape":              "%0 = reshape %x {shape=[3,4]} : T[3,4]",
 	"reverse":              "%0 = reverse %x {axes=[1]} : T[2,6]",

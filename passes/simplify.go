@@ -65,24 +65,12 @@ func holds(wide, narrow tensor.DType) bool {
 
 // precision gives the significant bits, the implicit one counted and a sign not, and the exponent bits of a real dtype.
 func precision(d tensor.DType) (p struct{ digits, exponent int }) {
-	switch d {
-	case tensor.F8E4M3FN:
-		p.digits, p.exponent = 4, 4
-	case tensor.F8E5M2:
-		p.digits, p.exponent = 3, 5
-	case tensor.BF16:
-		p.digits, p.exponent = 8, 8
-	case tensor.F16:
-		p.digits, p.exponent = 11, 5
-	case tensor.F32:
-		p.digits, p.exponent = 24, 8
-	case tensor.F64:
-		p.digits, p.exponent = 53, 11
-	default:
-		p.digits = d.Bits()
-		if d.IsSigned() {
-			p.digits--
-		}
+	if exponent, mantissa := d.FloatBits(); d.IsFloat() {
+		p.digits, p.exponent = mantissa+1, exponent
+		return p
+	}
+	if p.digits = d.Bits(); d.IsSigned() {
+		p.digits--
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package stablehlo
 
 import (
+	"fmt"
 	"math"
 
 	"tpuc/ir"
@@ -54,6 +55,7 @@ var elementwiseRules = map[string]rule{
 	"stablehlo.complex":                applied(op.Complex, nil),
 	"stablehlo.imag":                   imaginary,
 	"stablehlo.popcnt":                 unary(op.Popcnt),
+	"stablehlo.reduce_precision":       reducePrecision,
 	"stablehlo.round_nearest_afz":      roundAway,
 	"chlo.atan":                        arcTangent,
 	"chlo.digamma":                     unary(op.Digamma),
@@ -160,6 +162,21 @@ func chloBinary(o op.Plain, onBool *op.Plain) rule {
 		}
 		return f(c)
 	}
+}
+
+// reducePrecision reads two numbers of bits, or a format such as e5m10. It leaves dtypes that the IR's operator does not take to StableHLO.
+func reducePrecision(c *call) []*ir.Value {
+	c.arity(1)
+	if d := c.args[0].Type.DType; !d.IsFloat() || d.Bits() < 16 {
+		return nil
+	}
+	a := op.ReducePrecisionAttr{Exponent: c.int("exponent_bits", 0), Mantissa: c.int("mantissa_bits", 0)}
+	if format := c.o.attrs.word("format"); format != "" {
+		if n, err := fmt.Sscanf(format, "e%dm%d", &a.Exponent, &a.Mantissa); n != 2 || err != nil {
+			c.fail("format %s, wanted such as e5m10", format)
+		}
+	}
+	return one(op.ReducePrecision.Make(c.b, a, c.args[0]))
 }
 
 // clamp is min(max(low, x), high), with bounds of x's type or scalars.

@@ -19,6 +19,18 @@ var smallFloats = map[DType]smallFloat{
 	BF16:     {8, 7, 127, true},
 }
 
+// FloatBits are the bits of a float's exponent and of its mantissa without the implicit one; 0 of other dtypes.
+func (d DType) FloatBits() (exponent, mantissa int) {
+	switch d {
+	case F32:
+		return 8, 23
+	case F64:
+		return 11, 52
+	}
+	f := smallFloats[d]
+	return int(f.exp), int(f.man)
+}
+
 // encode rounds v to nearest, ties to even, once.
 func (f smallFloat) encode(v float64) uint16 {
 	sign := uint16(0)
