@@ -64,7 +64,7 @@ var notInKeys = map[string]string{
 }
 
 // compilerVersion is of the way to compile, and of what is kept of a compile beside the executable: an entry without a field of it is of no use.
-var compilerVersion = tpu.Version + " " + typeDigest(reflect.TypeFor[tpu.Stats]())
+var compilerVersion = tpu.Version + " " + tpu.Settings() + " " + typeDigest(reflect.TypeFor[tpu.Stats]())
 
 // typeDigest tells types apart by their fields, to the bottom.
 func typeDigest(t reflect.Type) string {

@@ -1,8 +1,12 @@
 package tpu
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"tpuc/tpu/pjrt"
 )
 
 // childEnv marks a process as the compile child; its value is the version of the protocol.
@@ -27,6 +31,19 @@ var fixed = []string{
 	"TPU_MIN_LOG_LEVEL=2",
 	"TPU_STDERR_LOG_LEVEL=2",
 	"TF_CPP_MIN_LOG_LEVEL=2",
+}
+
+// Settings digests what every compile gets beside its request: the child's own variables, and the compile options for each platform. A cache's keys
+// hold it, so that a change of either is a miss.
+func Settings() string {
+	h := sha256.New()
+	for _, kv := range fixed {
+		fmt.Fprintf(h, "%s\n", kv)
+	}
+	for _, cpu := range []bool{false, true} {
+		h.Write(pjrt.OptionsFor(nil, cpu).Encode())
+	}
+	return hex.EncodeToString(h.Sum(nil)[:4])
 }
 
 // childEnvironment is all the child sees. Nothing else of the caller's reaches it, so that a stray XLA_FLAGS, a

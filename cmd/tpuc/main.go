@@ -28,6 +28,8 @@ const (
 	exitDiffer    = 3  // numbers differ from the expected ones
 	exitForbidden = 4  // a compile would be needed but is forbidden
 	exitBug       = 70 // a fault of tpuc or of a plugin
+
+	exitInterrupted = 130 // Ctrl-C or SIGTERM, as shells count it
 )
 
 func main() {
@@ -52,6 +54,9 @@ func run(args []string) (code int) {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "tpuc: %v\n", err)
 		explain(err)
+		if ctx.Err() != nil {
+			return exitInterrupted
+		}
 	}
 	return exitStatus(err)
 }
@@ -106,7 +111,7 @@ func newRoot() *cobra.Command {
 machine, no TPU needed, and run the artifact anywhere without Python and without compiling.
 
 Exit status: 0 ok; 1 the input is at fault; 2 usage; 3 numbers differ from the expected ones;
-4 a compile would be needed but is forbidden; 70 a bug in tpuc or a plugin.`,
+4 a compile would be needed but is forbidden; 70 a bug in tpuc or a plugin; 130 interrupted.`,
 		Version:       tpuc.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
