@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -32,13 +33,13 @@ program that is there; docs/cache.md explains the parts.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			plans, err := f.plans(c, args)
-			if err != nil {
+			switch {
+			case len(plans) == 0:
 				return err
+			case asJSON:
+				return errors.Join(err, writeJSON(c.OutOrStdout(), plans))
 			}
-			if asJSON {
-				return writeJSON(c.OutOrStdout(), plans)
-			}
-			return writePlans(c.OutOrStdout(), plans)
+			return errors.Join(err, writePlans(c.OutOrStdout(), plans))
 		},
 	}
 	f.addTarget(c)
@@ -52,7 +53,7 @@ program that is there; docs/cache.md explains the parts.`,
 	return c
 }
 
-// plans makes the plan of each model.
+// plans makes the plan of each model that has one; the error is of all others.
 func (f *compileFlags) plans(c *cobra.Command, models []string) ([]*tpuc.Plan, error) {
 	o := tpuc.CompileOptions{}
 	var err error
@@ -76,17 +77,20 @@ func (f *compileFlags) plans(c *cobra.Command, models []string) ([]*tpuc.Plan, e
 		return nil, err
 	}
 	plans := []*tpuc.Plan{}
+	var errs []error
 	for _, m := range models {
 		if err := exists(m); err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		plan, err := tpuc.MakePlan(c.Context(), m, o)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		plans = append(plans, plan)
 	}
-	return plans, nil
+	return plans, errors.Join(errs...)
 }
 
 func writePlans(w io.Writer, plans []*tpuc.Plan) error {
