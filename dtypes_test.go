@@ -29,7 +29,7 @@ const (
 // dtypeTemplates holds an application of every operator, by its name or that and a word more; T is a dtype, C its complex type.
 // The parameters are %x and %y, T[2,6], %i, i32[], %n, i32[3], and %m, T[2,2,3]; results are numbered.
 var dtypeTemplates = map[string]string{
-	"abs": unary, "add": binary, "and": binary, "atan2": binary, "cbrt": unary, "ceil": unary, "complex": "%0 = complex %x, %y : C[2,6]", "cos": unary,
+	"abs": unary, "add": binary, "and": binary, "atan2": binary, "cbrt": unary, "ceil": unary, "complex": "%0 = complex %x, %y : C[2,6]", "cos": unary, "count_leading_zeros": unary,
 	"digamma": unary, "div": binary, "erf": unary, "erf_inv": unary, "exp": unary, "expm1": unary, "floor": unary, "imag": "%0 = imag %x : R[2,6]",
 	"is_finite": "%0 = is_finite %x : bool[2,6]", "lgamma": unary, "log": unary, "log1p": unary, "maximum": binary, "minimum": binary, "mul": binary,
 	"neg": unary, "next_after": binary, "not": unary, "or": binary, "popcnt": unary, "pow": binary, "real": "%0 = real %x : R[2,6]", "rem": binary,

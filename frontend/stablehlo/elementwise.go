@@ -53,6 +53,7 @@ var elementwiseRules = map[string]rule{
 	"stablehlo.bitcast_convert":        bitcast,
 	"stablehlo.cbrt":                   unary(op.Cbrt),
 	"stablehlo.complex":                applied(op.Complex, nil),
+	"stablehlo.count_leading_zeros":    unary(op.CountLeadingZeros),
 	"stablehlo.imag":                   imaginary,
 	"stablehlo.popcnt":                 unary(op.Popcnt),
 	"stablehlo.reduce_precision":       reducePrecision,
