@@ -64,6 +64,30 @@ func TestCasesOnEvaluator(t *testing.T) {
 	equalTorch(t, tpuc.SuiteOptions{Evaluate: true})
 }
 
+// TestSweep compares the reference evaluator with torch over all shared models and samples of operators: what is refused is refused for what it is, and
+// nothing differs, fails or panics.
+func TestSweep(t *testing.T) {
+	root := needCases(t)
+	for _, sweep := range []struct {
+		folder string
+		least  float64 // share of the cases that are equal
+	}{{"zoo", 0.98}, {"ops", 0.99}} {
+		t.Run(sweep.folder, func(t *testing.T) {
+			cases, err := tpuc.FindCases([]string{filepath.Join(root, sweep.folder)})
+			require.NoError(t, err)
+			r, err := tpuc.RunCases(t.Context(), cases, tpuc.SuiteOptions{Evaluate: true, Jobs: runtime.NumCPU(), CrashDir: t.TempDir()})
+			require.NoError(t, err)
+			for _, c := range r.Cases {
+				if c.Status != tpuc.StatusOK && c.Status != tpuc.StatusRefused {
+					t.Errorf("%s: %s: %s", c.ID(), c.Status, c.Message)
+				}
+			}
+			t.Logf("%d of %d ok", r.Counts[tpuc.StatusOK], len(cases))
+			require.GreaterOrEqual(t, float64(r.Counts[tpuc.StatusOK]), sweep.least*float64(len(cases)))
+		})
+	}
+}
+
 // TestCasesForTPU compiles the models for one v6e chip, twice: the artifacts are equal byte for byte.
 func TestCasesForTPU(t *testing.T) {
 	needCases(t)

@@ -18,7 +18,6 @@ import (
 	"tpuc/frontend/pt2"
 	"tpuc/frontend/weights"
 	"tpuc/internal/compare"
-	"tpuc/internal/tieorder"
 	"tpuc/ir"
 	"tpuc/ir/eval"
 	"tpuc/ir/tensor"
@@ -108,7 +107,6 @@ func (r *run) do(t *testing.T) error {
 				return err
 			}
 			require.NoError(t, ir.Verify(r.module.Module))
-			tieorder.Torch(r.module.Module) // some models depend on which of equal scores topk keeps
 		}
 		got, err := eval.Run(r.module.Module, inputs, eval.Options{Weights: func(w *ir.Weight) (*tensor.Tensor, error) {
 			if x, ok := r.state[w.Sym]; ok {
@@ -237,66 +235,6 @@ func TestOldArchives(t *testing.T) {
 			require.NoError(t, r.do(t))
 		})
 	}
-}
-
-// sweep runs archives and counts those that equal torch. What cannot be imported must be refused as unsupported, nothing else.
-func sweep(t *testing.T, atLeast int, runs map[string]*run) {
-	equal, refused := 0, 0
-	for _, name := range slices.Sorted(maps.Keys(runs)) {
-		t.Run(name, func(t *testing.T) {
-			if only := os.Getenv("TPUC_ONLY"); !strings.Contains(name, only) {
-				t.Skip("not selected by TPUC_ONLY")
-			}
-			switch err := runs[name].do(t); {
-			case err == nil:
-				equal++
-			case pt2.IsUnsupported(err):
-				refused++
-				t.Log(err)
-			default:
-				require.NoError(t, err)
-			}
-		})
-	}
-	t.Logf("%d equal, %d refused", equal, refused)
-	if os.Getenv("TPUC_ONLY") == "" {
-		require.GreaterOrEqual(t, equal, atLeast, "cases that equal torch")
-	}
-}
-
-func TestZoo(t *testing.T) {
-	dir := casesDir(t)
-	runs := make(map[string]*run)
-	cases, err := filepath.Glob(filepath.Join(dir, "zoo", "*", "model.pt2.gz"))
-	require.NoError(t, err)
-	for _, c := range cases {
-		runs[filepath.Base(filepath.Dir(c))] = caseRun(t, filepath.Dir(c), "model.pt2")
-	}
-	sweep(t, 303, runs)
-}
-
-func TestOps(t *testing.T) {
-	dir := casesDir(t)
-	runs := make(map[string]*run)
-	ops, err := filepath.Glob(filepath.Join(dir, "ops", "*", "case.json"))
-	require.NoError(t, err)
-	for _, op := range ops {
-		data, err := os.ReadFile(op)
-		require.NoError(t, err)
-		var info struct {
-			Cases []struct {
-				Case      string  `json:"case"`
-				Tolerance float64 `json:"tolerance"`
-			} `json:"cases"`
-		}
-		require.NoError(t, json.Unmarshal(data, &info))
-		for _, c := range info.Cases {
-			base := filepath.Join(filepath.Dir(op), c.Case)
-			runs[filepath.Base(filepath.Dir(op))+"/"+c.Case] = &run{path: base + ".pt2", calls: 1, tol: compare.Tolerance{RelToMax: c.Tolerance},
-				file: func(kind string) string { return base + "." + kind + ".safetensors" }}
-		}
-	}
-	sweep(t, 1988, runs)
 }
 
 // show is a comparison for a failure's message.
