@@ -168,6 +168,9 @@ func refusedByTPU(n *ir.Node) (why, do string) {
 			}
 		}
 	}
+	if op.ReducePrecision.Is(n) && n.Outs[0].Type.DType == tensor.F64 {
+		return "rounding of f64 to fewer bits: libtpu rewrites f64 and has no rule for it", "round in f32"
+	}
 	return "", ""
 }
 

@@ -71,7 +71,8 @@ func TestCheckDimensions(t *testing.T) {
 // What libtpu alone refuses is a problem of that target.
 func TestCheckTarget(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "m.tpu")
-	const src = "func @main(%x: c128[7]) {\n  %0 = fft %x {kind=fft, length=[7]} : c128[7]\n  return %0\n}\n"
+	const src = "func @main(%x: c128[7], %y: f64[7]) {\n  %0 = fft %x {kind=fft, length=[7]} : c128[7]\n" +
+		"  %1 = reduce_precision %y {exponent=8, mantissa=7} : f64[7]\n  return %0, %1\n}\n"
 	require.NoError(t, os.WriteFile(file, []byte(src), 0o600))
 	r, err := tpuc.CheckModel(t.Context(), file, tpuc.CheckOptions{})
 	require.NoError(t, err)
@@ -80,10 +81,12 @@ func TestCheckTarget(t *testing.T) {
 	require.NoError(t, err)
 	r, err = tpuc.CheckModel(t.Context(), file, tpuc.CheckOptions{Target: target})
 	require.NoError(t, err)
-	require.Len(t, r.Problems, 1)
-	require.Equal(t, "check/target", r.Problems[0].Code)
-	require.Contains(t, r.Problems[0].Message, "c128")
-	require.NotEmpty(t, r.Problems[0].Do)
+	require.Len(t, r.Problems, 2)
+	for i, message := range []string{"c128", "rounding of f64"} {
+		require.Equal(t, "check/target", r.Problems[i].Code)
+		require.Contains(t, r.Problems[i].Message, message)
+		require.NotEmpty(t, r.Problems[i].Do)
+	}
 
 	_, err = tpuc.CheckModel(t.Context(), filepath.Join(t.TempDir(), "none.pt2"), tpuc.CheckOptions{})
 	require.ErrorIs(t, err, os.ErrNotExist)
