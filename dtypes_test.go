@@ -9,13 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tpuc/internal/golden"
 	"tpuc/ir"
 	"tpuc/ir/op"
 	"tpuc/ir/tensor"
 	"tpuc/ir/text"
-	"tpuc/lower"
-	"tpuc/passes"
 	"tpuc/tpu/pjrt"
 	"tpuc/tpu/plugin"
 )
@@ -186,21 +183,4 @@ func dtypeLiteral(d tensor.DType) string {
 		return fmt.Sprintf("%s[1] \"0x%s\"", d, strings.Repeat("40", d.Size()))
 	}
 	return d.String() + "[1] [3]"
-}
-
-// runBoth compares the evaluator with the compiled module.
-func runBoth(t *testing.T, client *pjrt.Client, m *ir.Module) error {
-	t.Helper()
-	const seed = 1
-	want, err := golden.Eval(m, seed)
-	require.NoError(t, err)
-	_, err = passes.Run(t.Context(), m, passes.Options{Verify: true})
-	require.NoError(t, err)
-	p, err := lower.Lower(m)
-	require.NoError(t, err)
-	got, err := execute(t, client, m, p, seed)
-	if err != nil {
-		return err
-	}
-	return golden.Equivalent(want, got)
 }

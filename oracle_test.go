@@ -50,20 +50,29 @@ func TestLoweringMatchesEvaluator(t *testing.T) {
 	defer client.Close()
 	for name, src := range opCases(t) {
 		t.Run(name, func(t *testing.T) {
-			const seed = 1
 			m, err := text.Parse(name, src)
 			require.NoError(t, err)
-			want, err := golden.Eval(m, seed)
-			require.NoError(t, err)
-			_, err = passes.Run(t.Context(), m, passes.Options{Verify: true})
-			require.NoError(t, err)
-			p, err := lower.Lower(m)
-			require.NoError(t, err)
-			got, err := execute(t, client, m, p, seed)
-			require.NoError(t, err, "%s", p.Text)
-			require.NoError(t, golden.Equivalent(want, got))
+			require.NoError(t, runBoth(t, client, m))
 		})
 	}
+}
+
+// runBoth takes m through all passes, lowering and the CPU plugin, and compares with the evaluator.
+func runBoth(t *testing.T, client *pjrt.Client, m *ir.Module) error {
+	t.Helper()
+	const seed = 1
+	want, err := golden.Eval(m, seed)
+	require.NoError(t, err)
+	_, err = passes.Run(t.Context(), m, passes.Options{Verify: true})
+	require.NoError(t, err)
+	p, err := lower.Lower(m)
+	require.NoError(t, err)
+	got, err := execute(t, client, m, p, seed)
+	if err != nil {
+		t.Logf("%s", p.Text)
+		return err
+	}
+	return golden.Equivalent(want, got)
 }
 
 // TestHalfQuotients divides f16 by one number: every quotient is rounded once, as in torch and in the evaluator.
