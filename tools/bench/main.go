@@ -6,7 +6,8 @@
 // FOLDER is what model.py made. Contenders: "probe", which is this program with the PJRT calls alone (library, executable, weights in place, one run);
 // "tpuc", by reference and with embedded weights; and, where they are named, JAX with a warm persistent cache (-jax: a Python that has it),
 // AOTInductor (-python: a Python with torch) and iree-run-module (-iree: the folder of IREE's programs). Every contender prints the mean of the outputs,
-// and one that differs from torch's is an error. The runs go round by round, so that all of them meet the machine in the same states.
+// and one that differs from torch's is an error. The runs go round by round, so that all of them meet the
+// machine in the same states. Private memory is looked at in a run of its own.
 package main
 
 import (
@@ -77,6 +78,7 @@ type contender struct {
 	args  []string
 	mean  *regexp.Regexp // of the line that is printed once the outputs are there: the first group is their mean
 	files []string       // what it reads, for cold runs
+	anon  int64          // largest RssAnon seen, in bytes
 	warm  []sample
 	cold  []sample
 }
@@ -85,7 +87,7 @@ type contender struct {
 type sample struct {
 	first time.Duration // from the start of the process to the line with the outputs
 	whole time.Duration // to its end
-	anon  int64         // largest RssAnon seen, in bytes
+	anon  int64         // largest RssAnon seen, in bytes; 0: not looked at
 }
 
 var meanLine = regexp.MustCompile(`^mean (\S+)`)
@@ -94,15 +96,20 @@ func (b *bench) run(ctx context.Context) error {
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	for i := range b.runs + 1 { // the first round warms up
+	for _, c := range b.contenders { // warms up, and is no run of the others: looking at a process slows it down
+		s, err := b.measure(ctx, c, true)
+		if err != nil {
+			return err
+		}
+		c.anon = s.anon
+	}
+	for range b.runs {
 		for _, c := range b.contenders {
-			s, err := b.measure(ctx, c)
+			s, err := b.measure(ctx, c, false)
 			if err != nil {
 				return err
 			}
-			if i > 0 {
-				c.warm = append(c.warm, s)
-			}
+			c.warm = append(c.warm, s)
 		}
 	}
 	for range b.cold {
@@ -110,7 +117,7 @@ func (b *bench) run(ctx context.Context) error {
 			if err := drop(c.files); err != nil {
 				return err
 			}
-			s, err := b.measure(ctx, c)
+			s, err := b.measure(ctx, c, false)
 			if err != nil {
 				return err
 			}
@@ -206,8 +213,8 @@ func (b *bench) prepareIREE(ctx context.Context) (*contender, error) {
 	return c, nil
 }
 
-// measure runs c once and checks what it computed.
-func (b *bench) measure(ctx context.Context, c *contender) (sample, error) {
+// measure runs c once and checks what it computed. With watch it looks at the memory meanwhile.
+func (b *bench) measure(ctx context.Context, c *contender, watch bool) (sample, error) {
 	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -219,8 +226,12 @@ func (b *bench) measure(ctx context.Context, c *contender) (sample, error) {
 	if err := cmd.Start(); err != nil {
 		return sample{}, err
 	}
-	done := make(chan int64)
-	go func() { done <- watchAnon(cmd.Process.Pid) }()
+	done := make(chan int64, 1)
+	if watch {
+		go func() { done <- watchAnon(cmd.Process.Pid) }()
+	} else {
+		done <- 0
+	}
 	var s sample
 	got := math.NaN()
 	lines := bufio.NewScanner(out)
@@ -298,7 +309,7 @@ func (b *bench) report(w io.Writer) error {
 		}
 		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t%+.0f\t%.0f\t%.0f\t%.0f\t\n", c.name, median(c.warm, first), slices.Min(firsts), slices.Max(firsts),
 			median(c.warm, first)-base, median(c.cold, first), median(c.warm, func(s sample) float64 { return ms(s.whole) }),
-			median(c.warm, func(s sample) float64 { return float64(s.anon) / 1e6 }))
+			float64(c.anon)/1e6)
 	}
 	if err := t.Flush(); err != nil {
 		return err
