@@ -91,36 +91,56 @@ func Compile(ctx context.Context, path string, o CompileOptions) (_ *Report, err
 		}
 		all = append(all, c)
 	}
-	side := new(errgroup.Group)
-	side.SetLimit(max(o.Jobs, 1))
-	errs := make([]error, len(all)) // the first in order is told, whichever came first
-	var failed atomic.Bool
-	for i, c := range all {
-		side.Go(func() error {
-			if !failed.Load() {
-				errs[i] = c.run(ctx)
-				failed.CompareAndSwap(false, errs[i] != nil)
-			}
-			return nil
-		})
+	if err := side(all, o.Jobs, func(c *compilation) error { return c.run(ctx, PhaseImport) }); err != nil {
+		return nil, err
 	}
-	_ = side.Wait() // errors are in errs
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
+	if err := o.checkExamples(all); err != nil {
+		return nil, err
+	}
+	if err := side(all, o.Jobs, func(c *compilation) error { return c.run(ctx, PhaseCompile) }); err != nil {
+		return nil, err
 	}
 	return pack(all, func(p *artifact.Part, keys []cache.Key, r *Report) error {
 		return o.Cache.keep(ctx, path, &o, seen, p, keys, r)
 	})
 }
 
-// run takes the model through the phases up to PhaseCompile. The model stays open.
-func (c *compilation) run(ctx context.Context) error {
-	for _, step := range []struct {
+// side does something with all programs, so many side by side.
+func side(all []*compilation, jobs int, do func(*compilation) error) error {
+	g := new(errgroup.Group)
+	g.SetLimit(max(jobs, 1))
+	errs := make([]error, len(all)) // the first in order is told, whichever came first
+	var failed atomic.Bool
+	for i, c := range all {
+		g.Go(func() error {
+			if !failed.Load() {
+				errs[i] = do(c)
+				failed.CompareAndSwap(false, errs[i] != nil)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // errors are in errs
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run takes the model through the phases that are left, up to last or to the options' own. The model stays open.
+func (c *compilation) run(ctx context.Context, last string) error {
+	steps := []struct {
 		phase string
 		run   func(context.Context) error
-	}{{PhaseImport, c.load}, {PhaseSimplify, c.simplify}, {PhaseLower, c.lower}, {PhaseCompile, c.compile}} {
+	}{{PhaseImport, c.load}, {PhaseSimplify, c.simplify}, {PhaseLower, c.lower}, {PhaseCompile, c.compile}}
+	for c.ran < len(steps) {
+		step := steps[c.ran]
+		c.ran++
+		if step.phase == c.o.To {
+			c.ran = len(steps)
+		}
 		if c.o.Notify != nil {
 			c.o.Notify(step.phase)
 		}
@@ -134,7 +154,7 @@ func (c *compilation) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if step.phase == c.o.To {
+		if step.phase == last {
 			break
 		}
 	}
@@ -152,6 +172,7 @@ type compilation struct {
 	key     cache.Key // of the result; zero without a cache
 	report  *Report
 	pads    []artifact.Pad // of the program
+	ran     int            // phases that it has been through
 
 	given weights.Source // the weights that it runs with; nil: the model's own
 }

@@ -7,6 +7,7 @@ import (
 	"tpuc/frontend/weights"
 	"tpuc/internal/compare"
 	"tpuc/ir/diag"
+	"tpuc/ir/tensor"
 	"tpuc/tpu/artifact"
 	"tpuc/tpu/runtime"
 )
@@ -64,8 +65,14 @@ func (o *CompileOptions) useExamples() error {
 	return c.Close()
 }
 
-// addExamples puts the compile's examples into an artifact, whose programs must take them.
-func (o *CompileOptions) addExamples(p *artifact.Part) error {
+// callTypes are what a program takes and gives.
+type callTypes struct {
+	inputs, outputs []artifact.Port
+	numbers         []artifact.Number
+}
+
+// checkExamples refuses examples that none of the programs takes, or that expect other outputs than it has, before anything is compiled.
+func (o *CompileOptions) checkExamples(all []*compilation) error {
 	if len(o.Examples) == 0 {
 		return nil
 	}
@@ -73,52 +80,116 @@ func (o *CompileOptions) addExamples(p *artifact.Part) error {
 	if err != nil {
 		return err
 	}
-	ports, _ := p.Manifest.Ports(&p.Manifest.Programs[0])
-	for i, in := range c.inputs {
-		var x artifact.ExampleContents
-		x.Inputs, err = exampleInputs(&p.Manifest, in, in.numbering(ports, artifact.KindInput))
-		if out := c.expected[i]; err == nil && out != nil {
-			x.Outputs, err = weights.EncodeSafetensors(out.tensors)
+	programs := make([]callTypes, len(all))
+	for i, x := range all {
+		programs[i] = callTypes{artifactPorts(x.model.Inputs), artifactPorts(x.model.Outputs), x.model.Numbers}
+	}
+	_, err = c.arrange(programs)
+	return errors.Join(err, c.Close())
+}
+
+// addExamples puts the compile's examples into an artifact, whose programs must take them.
+func (o *CompileOptions) addExamples(p *artifact.Part) (err error) {
+	if len(o.Examples) == 0 {
+		return nil
+	}
+	c, err := o.examples()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	m := &p.Manifest
+	programs := make([]callTypes, len(m.Programs))
+	for i := range m.Programs {
+		programs[i].numbers = m.Programs[i].Numbers
+		programs[i].inputs, programs[i].outputs = m.Ports(&m.Programs[i])
+	}
+	inputs, err := c.arrange(programs)
+	if err != nil {
+		return err
+	}
+	for i, list := range inputs {
+		named := make([]weights.Named, len(list))
+		for k, x := range list {
+			named[k] = weights.Named{Name: fmt.Sprintf("input_%d", m.Inputs[k].Ordinal), Tensor: x}
 		}
-		if err != nil {
-			return errors.Join(err, c.Close())
+		var x artifact.ExampleContents
+		if x.Inputs, err = weights.EncodeSafetensors(named); err != nil {
+			return err
+		}
+		if out := c.expected[i]; out != nil {
+			if x.Outputs, err = weights.EncodeSafetensors(out.tensors); err != nil {
+				return err
+			}
 		}
 		p.Contents.Examples = append(p.Contents.Examples, x)
 	}
-	return c.Close()
+	return nil
 }
 
-// exampleInputs is the file as a safetensors file whose names are the inputs'.
-func exampleInputs(m *artifact.Manifest, f *tensorFile, ports []artifact.Port) ([]byte, error) {
-	inputs, err := f.arrange(ports)
+// arrange gives the inputs of each call in the ports' order. Calls that no program takes, and expected outputs that are not those of the program
+// that takes the call, are refused together, by file.
+func (c *Calls) arrange(programs []callTypes) ([][]*tensor.Tensor, error) {
+	out := make([][]*tensor.Tensor, len(c.inputs))
+	var errs []error
+	for i, f := range c.inputs {
+		inputs, p, err := f.inputsOf(programs)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		out[i] = inputs
+		if want := c.expected[i]; want != nil {
+			errs = append(errs, want.checkOutputs(p))
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// inputsOf are the file's tensors as inputs of the first program that takes them.
+func (f *tensorFile) inputsOf(programs []callTypes) ([]*tensor.Tensor, *callTypes, error) {
+	first := programs[0].inputs // all have them, of other shapes
+	inputs, err := f.arrange(f.numbering(first, artifact.KindInput))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var problems diag.List
-	for i := range m.Programs {
-		own, _ := m.Ports(&m.Programs[i])
-		err := runtime.CheckInputs(own, inputs)
+	for i := range programs {
+		err := runtime.CheckInputs(programs[i].inputs, inputs)
 		if err == nil {
-			problems = nil
-			break
+			return inputs, &programs[i], nil
 		}
 		var list diag.List
 		if !errors.As(err, &list) {
-			return nil, err
+			return nil, nil, err
 		}
-		if len(m.Programs) > 1 {
-			list[0].Note("so says program %d of %d", i, len(m.Programs))
+		if len(programs) > 1 {
+			list[0].Note("so says program %d of %d", i, len(programs))
 		}
 		problems = append(problems, list...)
 	}
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("%s:\n%w", f.path, problems)
+	return nil, nil, fmt.Errorf("%s:\n%w", f.path, problems)
+}
+
+// checkOutputs compares names and types of the file with a program's outputs: all but what their elements show.
+func (f *tensorFile) checkOutputs(p *callTypes) error {
+	types := func(i int, want *tensor.Tensor) compare.Result {
+		t, err := p.outputs[i].Tensor()
+		if err != nil {
+			return compare.Result{Problem: err.Error()}
+		}
+		return compare.Result{Problem: compare.Types(t, want.Type)}
 	}
-	named := make([]weights.Named, len(inputs))
-	for i, x := range inputs {
-		named[i] = weights.Named{Name: fmt.Sprintf("input_%d", m.Inputs[i].Ordinal), Tensor: x}
+	var errs diag.List
+	for _, c := range compareOutputs(f, p.outputs, p.numbers, types, nil) {
+		if c.Problem != "" {
+			errs.Addf(nil, "example/output", "%s: %s", c.Name, c.Problem)
+		}
 	}
-	return weights.EncodeSafetensors(named)
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s:\n%w", f.path, errs)
 }
 
 // OpenExamples gives the calls that the artifact at path keeps, to be compared with tolerance (nil: the default of each dtype). Close them after Run.

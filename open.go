@@ -150,7 +150,7 @@ func (m *Opened) compile(ctx context.Context, path, file string, o OpenOptions) 
 		return err
 	}
 	c.given = m.source
-	err = c.run(ctx)
+	err = c.run(ctx, PhaseCompile)
 	m.model = c.model
 	if err != nil {
 		return err

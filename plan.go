@@ -98,7 +98,7 @@ func programText(ctx context.Context, path string, o CompileOptions) (text []byt
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, c.model.Close()) }()
-	if err := c.run(ctx); err != nil {
+	if err := c.run(ctx, PhaseLower); err != nil {
 		return nil, nil, err
 	}
 	return c.program.Text, c.model.dims(), nil

@@ -140,7 +140,10 @@ func (c *Calls) call(ctx context.Context, caller Caller, i int) (*CallReport, er
 		}
 	}
 	if i < len(c.expected) && c.expected[i] != nil {
-		r.Compared = compareOutputs(c.expected[i], out, outputs, caller.Numbers(), c.o.Tolerance)
+		one := func(k int, want *tensor.Tensor) compare.Result {
+			return compareTensors(outputs[k], want, c.o.Tolerance)
+		}
+		r.Compared = compareOutputs(c.expected[i], out, caller.Numbers(), one, c.o.Tolerance)
 	}
 	if i < len(c.state) {
 		changed, err := caller.Changed(ctx)

@@ -43,9 +43,10 @@ type Result struct {
 
 // Compare compares got with the reference want. NaN equals NaN and an infinity equals itself; any other difference that is not finite fails.
 func Compare(got, want *tensor.Tensor, tol Tolerance) Result {
+	problem := Types(got.Type, want.Type)
 	switch {
-	case got.DType != want.DType || !got.Type.Equal(want.Type):
-		return Result{Problem: fmt.Sprintf("it is %s, wanted %s", got.Type, want.Type)}
+	case problem != "":
+		return Result{Problem: problem}
 	case int64(len(got.Data)) != got.Bytes() || int64(len(want.Data)) != want.Bytes():
 		return Result{Problem: fmt.Sprintf("%d and %d bytes, wanted %d", len(got.Data), len(want.Data), got.Bytes())}
 	case got.DType.IsComplex():
@@ -54,6 +55,14 @@ func Compare(got, want *tensor.Tensor, tol Tolerance) Result {
 		return floats(got, want, tol)
 	}
 	return integers(got, want)
+}
+
+// Types says how the types of two tensors differ that are to be compared; nothing where they do not.
+func Types(got, want tensor.Type) string {
+	if got.Equal(want) {
+		return ""
+	}
+	return fmt.Sprintf("it is %s, wanted %s", got, want)
 }
 
 func floats(got, want *tensor.Tensor, tol Tolerance) Result {
