@@ -9,17 +9,18 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"tpuc/internal/fileid"
 )
 
-// mark records that a file had a digest when it had this size and modification time, so that a start of tpuc does not
-// read half a gigabyte. It guards against accidents, not against someone who can write the cache: Plugin.Verify is for that.
+// mark records that a file had a digest when it was in this state, so that a start of tpuc does not read half a gigabyte.
+// It guards against accidents, not against someone who can write the cache: Plugin.Verify is for that.
 type mark struct {
-	SHA256 string `json:"sha256"`
-	Size   int64  `json:"size"`
-	MTime  int64  `json:"mtime_ns"` // Unix nanoseconds
-	Source string `json:"source,omitempty"`
-
-	Identity string `json:"identity,omitempty"` // of a file that the user may replace; see fileid
+	SHA256   string `json:"sha256"`
+	Size     int64  `json:"size"`
+	MTime    int64  `json:"mtime_ns"`           // Unix nanoseconds
+	Identity string `json:"identity,omitempty"` // see fileid; empty where the system does not tell
+	Source   string `json:"source,omitempty"`
 }
 
 // markOf describes the file as it is on disk now.
@@ -28,10 +29,11 @@ func markOf(file, digest, source string) (mark, error) {
 	if err != nil {
 		return mark{}, err
 	}
-	return mark{SHA256: digest, Size: fi.Size(), MTime: fi.ModTime().UnixNano(), Source: source}, nil
+	return mark{SHA256: digest, Size: fi.Size(), MTime: fi.ModTime().UnixNano(), Identity: fileid.Of(file), Source: source}, nil
 }
 
-// readMark returns the mark kept at path if the file still has its size and time.
+// readMark returns the mark kept at path if the file is still in the state that it had. Another mount of the same file system may
+// be another state, which costs a hash.
 func readMark(path, file string) (mark, bool) {
 	data, err := readSmall(path, 64<<10)
 	if err != nil {
@@ -41,9 +43,8 @@ func readMark(path, file string) (mark, bool) {
 	if json.Unmarshal(data, &m) != nil || len(m.SHA256) != sha256.Size*2 {
 		return mark{}, false
 	}
-	// Nanoseconds of modification time: an overwrite within one tick of the clock that keeps the size goes unseen.
+	// Nanoseconds of times of change: an overwrite within one tick of the clock that keeps the size goes unseen.
 	now, err := markOf(file, m.SHA256, m.Source)
-	now.Identity = m.Identity
 	return m, err == nil && now == m
 }
 

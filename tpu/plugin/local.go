@@ -11,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"tpuc/internal/fileid"
 )
 
 // local returns the plugin that the user named, or nil if none is named for this kind. PJRT_PLUGIN_LIBRARY_PATH may be a
@@ -171,16 +169,11 @@ func (o Options) digestOf(ctx context.Context, file string) (string, error) {
 	if s, err := o.store(); err == nil {
 		key := sha256.Sum256([]byte(file))
 		markFile = filepath.Join(s.dir, "digests", hex.EncodeToString(key[:6])+".json")
-		if m, ok := readMark(markFile, file); ok && m.Source == file && m.Identity == fileid.Of(file) {
+		if m, ok := readMark(markFile, file); ok && m.Source == file {
 			return m.SHA256, nil
 		}
 	}
-	state := func() (mark, error) {
-		m, err := markOf(file, "", file)
-		m.Identity = fileid.Of(file)
-		return m, err
-	}
-	before, err := state()
+	before, err := markOf(file, "", file)
 	if err != nil {
 		return "", err
 	}
@@ -188,7 +181,7 @@ func (o Options) digestOf(ctx context.Context, file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	after, err := state()
+	after, err := markOf(file, "", file)
 	if err != nil {
 		return "", err
 	}

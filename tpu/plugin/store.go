@@ -53,30 +53,38 @@ func (s store) present(pin Pin) *Plugin {
 // recover takes a library whose mark is missing or stale (a copied cache, an interrupted run): hashed again it is good,
 // or it is removed. The caller holds the lock.
 func (s store) recover(ctx context.Context, pin Pin, r *reporter) (*Plugin, error) {
+	p, err := s.verified(ctx, pin)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case p == nil:
+		r.say("%s is not the pinned library (damaged or replaced): it is removed and fetched again", s.path(pin))
+		return nil, os.Remove(s.path(pin))
+	}
+	m, err := markOf(p.Path, p.Digest, p.Source)
+	if err == nil {
+		err = m.write(filepath.Join(s.dir, pin.dir(), markName))
+	}
+	return p, err
+}
+
+// verified returns the library that is unpacked if it is the pinned one, whatever its mark says, and nil if it is another.
+func (s store) verified(ctx context.Context, pin Pin) (*Plugin, error) {
 	file := s.path(pin)
 	fi, err := os.Lstat(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}
-	if fi.Mode().IsRegular() && fi.Size() == pin.LibrarySize {
-		digest, _, err := hashFile(ctx, file)
-		if err != nil {
-			return nil, err
-		}
-		if digest == pin.LibrarySHA256 {
-			const source = "the cache, verified again"
-			m, err := markOf(file, digest, source)
-			if err == nil {
-				err = m.write(filepath.Join(s.dir, pin.dir(), markName))
-			}
-			return pin.plugin(file, source), err
-		}
+	if !fi.Mode().IsRegular() || fi.Size() != pin.LibrarySize {
+		return nil, nil
 	}
-	r.say("%s is not the pinned library (damaged or replaced): it is removed and fetched again", file)
-	return nil, os.Remove(file)
+	digest, _, err := hashFile(ctx, file)
+	if err != nil || digest != pin.LibrarySHA256 {
+		return nil, err
+	}
+	return pin.plugin(file, "the cache, verified again"), nil
 }
 
 // make creates the store's directory and one in it.
