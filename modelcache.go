@@ -291,9 +291,8 @@ func (c *Cache) fileDigest(ctx context.Context, what, path string, compute func(
 	if err != nil {
 		return "", err
 	}
-	st, err := os.Stat(path)
-	if err == nil && time.Since(st.ModTime()) > settles && identityOf(path) == id {
-		_ = c.store.Put(ctx, k, []cache.Section{{Name: "sha256", Data: []byte(d)}}) // it can be computed again
+	if time.Since(fileid.Changed(path)) > settles && identityOf(path) == id {
+		c.store.Offer(ctx, k, []cache.Section{{Name: "sha256", Data: []byte(d)}}) // it can be computed again
 	}
 	return d, nil
 }

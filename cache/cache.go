@@ -251,6 +251,18 @@ func (s *Store) quarantine(path, name string, seen fs.FileInfo) string {
 // already is replaced. Where the entry cannot be kept the error is a *PutError, and the first time a warning. The context is for what follows:
 // the remote, and MaxSize.
 func (s *Store) Put(ctx context.Context, k Key, sections []Section) error {
+	err := s.put(ctx, k, sections)
+	var unkept *PutError
+	if errors.As(err, &unkept) && !s.o.ReadOnly {
+		s.warn("put", "%v", err)
+	}
+	return err
+}
+
+// Offer is Put of what is not worth a word where it cannot be kept, because it is made again in no time.
+func (s *Store) Offer(ctx context.Context, k Key, sections []Section) { _ = s.put(ctx, k, sections) }
+
+func (s *Store) put(ctx context.Context, k Key, sections []Section) error {
 	if _, err := describe(k, sections); err != nil {
 		return err
 	}
@@ -258,9 +270,7 @@ func (s *Store) Put(ctx context.Context, k Key, sections []Section) error {
 		return &PutError{s.dir, ErrReadOnly}
 	}
 	if err := s.write(k, sections); err != nil {
-		err := &PutError{s.dir, err}
-		s.warn("put", "%v", err)
-		return err
+		return &PutError{s.dir, err}
 	}
 	s.send(ctx, k)
 	s.cap(ctx, k)
