@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -212,13 +213,24 @@ func (c *compilation) load(ctx context.Context) error {
 
 func (c *compilation) simplify(ctx context.Context) error {
 	r, err := passes.Run(ctx, c.model.Module, passes.Options{
-		Target: c.o.Target, DumpDir: c.o.DumpDir, CrashDir: crashDir(c.o.CrashDir), Verify: c.o.Verify,
+		Target: c.o.Target, Packed: c.packs(), DumpDir: c.o.DumpDir, CrashDir: crashDir(c.o.CrashDir), Verify: c.o.Verify,
 	})
 	if err != nil {
 		return err
 	}
 	c.report.Passes = r.Passes
 	return c.leave(PhaseSimplify, func() []byte { return []byte(text.Print(c.model.Module)) })
+}
+
+// packs reports that weights lie as the program likes: they are written into the artifact, or the model's own artifact holds them so already and a
+// program for other sizes has to find them there.
+func (c *compilation) packs() bool {
+	if c.o.EmbedWeights || c.model.origin == nil {
+		return c.o.EmbedWeights
+	}
+	return slices.ContainsFunc(c.model.origin.Manifest.Weights, func(w artifact.Weight) bool {
+		return w.Section != "" && strings.HasPrefix(w.Expr, "permute(")
+	})
 }
 
 func (c *compilation) lower(context.Context) error {

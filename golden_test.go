@@ -37,7 +37,7 @@ var families = map[string]golden.Family{
 		Run: runOp, Same: sameEval,
 	},
 	"pass": {
-		Headers: []string{"pass", "seed"},
+		Headers: []string{"pass", "packed", "seed"},
 		Inputs:  []string{"in.tpu"}, Wants: []string{"want.tpu", "want.err"},
 		Run: runPass,
 	},
@@ -238,7 +238,7 @@ func runPasses(g *golden.Group, m *ir.Module, fallback string) (*passes.Report, 
 	if names == "" {
 		names = fallback
 	}
-	opt := passes.Options{Verify: true, Passes: []string{}}
+	opt := passes.Options{Verify: true, Passes: []string{}, Packed: g.Header["packed"] == "true"}
 	for name := range strings.SplitSeq(names, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			opt.Passes = append(opt.Passes, name)

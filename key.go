@@ -45,7 +45,7 @@ var notInKeys = map[string]string{
 	"CompileOptions.Cache":    "where entries are, not what they are",
 
 	"CompileOptions.Examples":     "put beside what is kept, when the artifact is written",
-	"CompileOptions.EmbedWeights": "a compile that embeds weights does not ask the cache for the model; the program is the same",
+	"CompileOptions.EmbedWeights": "a compile that embeds weights does not ask the cache for the model; the program says how they lie",
 
 	"Shapes.Inputs": "a function; Shapes.Given stands for it, and without that the cache is not asked for the model",
 

@@ -105,7 +105,7 @@ func passReports(t *testing.T, files []string) []*passes.Report {
 				return nil // unsupported: other tests are about that
 			}
 			defer m.Close()
-			out[i], err = passes.Run(t.Context(), m.Module, passes.Options{})
+			out[i], err = passes.Run(t.Context(), m.Module, passes.Options{Packed: true})
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}

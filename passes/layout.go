@@ -12,12 +12,15 @@ import (
 var layout = Pass{
 	Name: "layout", Doc: "Folds transposes and flattenings of products' arguments into the products, and those of weights into their sources.",
 	After: []string{"expand"}, // products of composites are there
-	Rules: slices.Concat(layoutRules, layoutWeightRules),
+	Rules: slices.Concat(layoutRules, layoutWeightRules, layoutPackedRules),
 	Run: func(c *Context, m *ir.Module) error {
 		if err := applyRules(c, m, layoutRules); err != nil {
 			return err
 		}
 		foldWeights(c, m)
+		if c.packed && !c.target.IsTPU() {
+			packWeights(c, m)
+		}
 		return nil
 	},
 }

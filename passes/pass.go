@@ -81,6 +81,7 @@ func Lookup(name string) (Pass, error) {
 type Context struct {
 	context.Context
 	target chip.Target
+	packed bool // Options.Packed
 	hits   map[string]int
 	node   *ir.Node
 }

@@ -22,7 +22,8 @@ import (
 
 // Options steer Run.
 type Options struct {
-	Target   chip.Target // what the program is compiled for; guard alone asks
+	Target   chip.Target // what the program is compiled for; guard and layout ask
+	Packed   bool        // the weights are written anew, into an artifact, and may lie there as the program likes; layout asks
 	Passes   []string    // names in the order to run; nil: List
 	Verify   bool        // check the module before the first and after every pass
 	DumpDir  string      // where the text after every pass goes, as 00-import.tpu, 01-simplify.tpu, ...; empty: nowhere
@@ -83,7 +84,7 @@ func run(ctx context.Context, m *ir.Module, list []Pass, opt Options) (*Report, 
 			return r, context.Cause(ctx)
 		}
 		start := time.Now()
-		c := &Context{Context: ctx, target: opt.Target, hits: make(map[string]int)}
+		c := &Context{Context: ctx, target: opt.Target, packed: opt.Packed, hits: make(map[string]int)}
 		stage = max(stage, p.Leaves)
 		err := runOne(c, p, m)
 		if err == nil && opt.Verify {
@@ -192,7 +193,7 @@ func (c *Context) stats(p Pass, m *ir.Module) Stats {
 // writes it. A failure to do so is left out of the bug's report: the crash itself matters more.
 func reproduce(ctx context.Context, m *ir.Module, done []Pass, opt Options, bug *diag.Bug) {
 	for _, p := range done {
-		if err := runOne(&Context{Context: ctx, target: opt.Target, hits: make(map[string]int)}, p, m); err != nil {
+		if err := runOne(&Context{Context: ctx, target: opt.Target, packed: opt.Packed, hits: make(map[string]int)}, p, m); err != nil {
 			return
 		}
 	}

@@ -194,6 +194,7 @@ the nearest one in the cache, part by part with both values.`,
 	addDims(c, &f.dims)
 	c.Flags().Lookup("dim").Usage = sizesUsage
 	addCustom(c, &f.custom)
+	f.addEmbed(c)
 	c.Flags().BoolVar(&f.offline, "offline", false, "ask nothing over the network; plugins must be on this machine")
 	return f.add(c)
 }

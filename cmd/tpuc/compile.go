@@ -72,6 +72,7 @@ such as one with other weights, takes the executable from there.`,
 			if err := f.check(); err != nil {
 				return err
 			}
+			o.EmbedWeights = f.embed
 			if o.Jobs < 1 {
 				return usagef("--jobs is %d, wanted 1 or more", o.Jobs)
 			}
@@ -86,7 +87,7 @@ such as one with other weights, takes the executable from there.`,
 	c.Flags().StringVar(&o.DumpDir, "dump", "", "write the text after import, every pass and lowering into this folder")
 	c.Flags().IntVarP(&o.Jobs, "jobs", "j", 1, "programs to compile side by side, of a model that has several")
 	c.Flags().StringArrayVar(&examples, "examples", nil, "keep a call in the artifact for tpuc run --self-test: INPUTS[,OUTPUTS], files as of tpuc run --inputs and --expected; repeated: calls in order")
-	c.Flags().BoolVar(&o.EmbedWeights, "embed-weights", false, "put the weights into the artifact")
+	f.addEmbed(c)
 	addJSON(c, &asJSON)
 	complete(c, "to", func() []string { return tpuc.Phases })
 	return c

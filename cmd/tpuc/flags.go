@@ -32,7 +32,7 @@ type compileFlags struct {
 	verbose bool
 	quiet   bool
 
-	noCache, verifyDigest bool
+	noCache, verifyDigest, embed bool
 	cacheSize             string
 }
 
@@ -44,6 +44,11 @@ func (f *compileFlags) add(c *cobra.Command) {
 	f.addPlugin(c)
 	f.addStore(c)
 	f.addVerbosity(c)
+}
+
+// addEmbed adds the flag of verbs that make programs of artifacts: a program may have embedded weights lie otherwise.
+func (f *compileFlags) addEmbed(c *cobra.Command) {
+	c.Flags().BoolVar(&f.embed, "embed-weights", false, "put the weights into the artifact")
 }
 
 // addStore adds the flags of verbs that take compiled programs from the cache.

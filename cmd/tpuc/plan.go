@@ -47,6 +47,7 @@ program that is there; docs/cache.md explains the parts.`,
 	c.Flags().Lookup("dim").Usage = sizesUsage
 	addCustom(c, &f.custom)
 	f.addPlugin(c)
+	f.addEmbed(c)
 	c.Flags().BoolVar(&f.verifyDigest, "verify-digest", false, "read the models' files whole to find out whether they have changed, their weights too")
 	f.addVerbosity(c)
 	addJSON(c, &asJSON)
@@ -55,7 +56,7 @@ program that is there; docs/cache.md explains the parts.`,
 
 // plans makes the plan of each model that has one; the error is of all others.
 func (f *compileFlags) plans(c *cobra.Command, models []string) ([]*tpuc.Plan, error) {
-	o := tpuc.CompileOptions{}
+	o := tpuc.CompileOptions{EmbedWeights: f.embed}
 	var err error
 	if o.Dims, err = parseSizes(f.dims); err != nil {
 		return nil, err

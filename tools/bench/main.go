@@ -188,7 +188,7 @@ func (b *bench) file(name string) string { return filepath.Join(b.folder, name) 
 // prepareIREE compiles tpuc's StableHLO with iree-compile and gives the weights as one raw file an argument.
 func (b *bench) prepareIREE(ctx context.Context) (*contender, error) {
 	program, module := b.file("program.mlir"), b.file("model.vmfb")
-	if err := command(ctx, b.tpuc, "compile", b.file("model.pt2"), "--to", "lower", "-o", program); err != nil {
+	if err := command(ctx, b.tpuc, "compile", b.file("model.pt2"), "--embed-weights", "--to", "lower", "-o", program); err != nil {
 		return nil, err
 	}
 	if err := command(ctx, filepath.Join(b.iree, "iree-compile"), "--iree-input-type=stablehlo", "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",

@@ -1,0 +1,76 @@
+package passes
+
+import (
+	"slices"
+
+	"tpuc/ir"
+	"tpuc/ir/op"
+	"tpuc/ir/weight"
+)
+
+// layoutPackedRules names what packWeights counts.
+var layoutPackedRules = []Rule{
+	{Name: "weight_packed", Doc: "A weight [out, in] that products over in alone read lies as [in, out], where weights are packed for a CPU."},
+}
+
+// packWeights permutes the weights of products that are written into an artifact anyway, so that the one who loads them need not. A product that reads
+// [out, in] over its last dimension makes XLA's CPU library prepare a transposing kernel at the first call, at three times the cost
+// of a plain one, and it is no faster afterwards. The weights of a file that is used as it lies are worth more in place.
+func packWeights(c *Context, m *ir.Module) {
+	products := make(map[*ir.Weight][]*ir.Node)
+	fixed := make(map[*ir.Weight]bool)
+	for _, f := range m.Functions() {
+		for _, n := range f.Body {
+			for i, a := range n.Args {
+				switch w := a.Weight; {
+				case w == nil:
+				case i == 1 && overLast(n) && n.Args[0] != a:
+					products[w] = append(products[w], n)
+				default:
+					fixed[w] = true
+				}
+			}
+		}
+		for _, u := range f.Updates {
+			fixed[u.Target.Weight] = true
+		}
+		f.Roots(func(v **ir.Value) { fixed[(*v).Weight] = true })
+	}
+	repl := make(map[*ir.Value]*ir.Value)
+	for i, w := range m.Weights {
+		if fixed[w] || len(products[w]) == 0 || w.Class != ir.Parameter || w.Mutable || w.Source == nil || w.Value.Sharding != nil {
+			continue
+		}
+		source, err := weight.Permute(w.Source, []int64{1, 0})
+		if err != nil {
+			continue // its source is as deep as sources may be
+		}
+		p := &ir.Weight{Sym: w.Sym, Names: w.Names, Class: w.Class, Source: source}
+		p.Value = &ir.Value{Type: source.Type(), Weight: p}
+		m.Weights[i], repl[w.Value] = p, p.Value
+	}
+	if len(repl) == 0 {
+		return
+	}
+	for _, f := range m.Functions() {
+		f.Rewrite(func(b *ir.Builder, n *ir.Node) []*ir.Value {
+			if len(n.Args) != 2 || repl[n.Args[1]] == nil {
+				return nil
+			}
+			c.At(n)
+			c.Hit("weight_packed")
+			s := sides(n)
+			s[1].contract = []int64{0}
+			return one(makeDot(b, n, s, n.Args[0], repl[n.Args[1]]))
+		})
+	}
+}
+
+// overLast reports a product without batch dimensions over the last dimension of a matrix of whole bytes, its second argument.
+func overLast(n *ir.Node) bool {
+	if !op.Dot.Is(n) || sharded(n) || n.Args[1].Type.Rank() != 2 || n.Args[1].Type.DType.Bits() < 8 {
+		return false
+	}
+	s := sides(n)
+	return len(s[0].batch) == 0 && slices.Equal(s[1].contract, []int64{1})
+}
