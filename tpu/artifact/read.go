@@ -27,7 +27,7 @@ type Artifact struct {
 	path     string
 	file     *mmap.File
 	data     map[string][]byte
-	verified map[string]func() error
+	verified map[string]func() error // what is checked before a section is given out
 
 	constants func() map[string]Weight
 }
@@ -60,7 +60,7 @@ func (a *Artifact) Path() string { return a.path }
 // Close unmaps the file.
 func (a *Artifact) Close() error { return a.file.Close() }
 
-// Section is the bytes of a section. Its SHA-256 is checked the first time that it is asked for.
+// Section is the bytes of a section. Its SHA-256 is checked the first time that it is asked for, of WeightsSection its CRC-32.
 func (a *Artifact) Section(name string) ([]byte, error) {
 	verify := a.verified[name]
 	if verify == nil {
@@ -125,11 +125,10 @@ func (a *Artifact) Like(w Weight) (*tensor.Tensor, error) {
 func (a *Artifact) Verify() error {
 	var sections []section
 	for _, s := range a.Sections {
-		data, err := a.Section(s.Name)
-		if err != nil {
+		if err := a.checkDigest(s); err != nil {
 			return err
 		}
-		sections = append(sections, section{s.Name, raw(data)})
+		sections = append(sections, section{s.Name, raw(a.data[s.Name])})
 	}
 	c := &comparer{want: a.file.Data}
 	err := writeZip(c, sections)
@@ -229,7 +228,7 @@ func checkFormat(format *string, tpuc string) error {
 }
 
 // addSections compares the directory with the zip's own and prepares the check of every section.
-func (a *Artifact) addSections(entries map[string][]byte) error {
+func (a *Artifact) addSections(entries map[string]entry) error {
 	if err := a.Manifest.checkSections(); err != nil {
 		return err
 	}
@@ -246,22 +245,22 @@ func (a *Artifact) addSections(entries map[string][]byte) error {
 			return fmt.Errorf("section %q, wanted %s", s.Name, order[at].name)
 		}
 		at++
-		data, ok := entries[s.Name]
+		entry, ok := entries[s.Name]
 		if !ok {
 			return fmt.Errorf("section %s is missing", s.Name)
 		}
-		if int64(len(data)) != s.Size {
-			return fmt.Errorf("section %s has %d bytes, wanted %d", s.Name, len(data), s.Size)
+		if int64(len(entry.data)) != s.Size {
+			return fmt.Errorf("section %s has %d bytes, wanted %d", s.Name, len(entry.data), s.Size)
 		}
 		if !isDigest(s.SHA256) {
 			return fmt.Errorf("section %s has sha256 %q, wanted 64 hex digits", s.Name, s.SHA256)
 		}
-		a.data[s.Name] = data
+		a.data[s.Name] = entry.data
 		a.verified[s.Name] = sync.OnceValue(func() error {
-			if got := digest(data); got != s.SHA256 {
-				return fmt.Errorf("%s: section %s is damaged: sha256 is %s, wanted %s: compile the model again", a.path, s.Name, got, s.SHA256)
+			if s.Name == WeightsSection {
+				return a.checkSum(s.Name, entry.sum)
 			}
-			return nil
+			return a.checkDigest(s)
 		})
 	}
 	for _, o := range order[at:] {
@@ -276,8 +275,29 @@ func (a *Artifact) addSections(entries map[string][]byte) error {
 	return a.verified[ManifestSection]()
 }
 
-// entries are the bytes of the zip's entries by name: stored, aligned and within the file.
-func (a *Artifact) entries() (map[string][]byte, error) {
+func (a *Artifact) checkDigest(s File) error {
+	if got := digest(a.data[s.Name]); got != s.SHA256 {
+		return fmt.Errorf("%s: section %s is damaged: sha256 is %s, wanted %s: compile the model again", a.path, s.Name, got, s.SHA256)
+	}
+	return nil
+}
+
+// checkSum checks a section by its CRC-32, ten times as fast as its digest and certain of any damage within 32 bits: weights are large, and numbers alone.
+func (a *Artifact) checkSum(name string, want uint32) error {
+	if got := crc32.ChecksumIEEE(a.data[name]); got != want {
+		return fmt.Errorf("%s: section %s is damaged: CRC-32 is %08x, wanted %08x: compile the model again", a.path, name, got, want)
+	}
+	return nil
+}
+
+// entry is one of the zip's.
+type entry struct {
+	data []byte
+	sum  uint32 // CRC-32
+}
+
+// entries are the zip's entries by name: stored, aligned and within the file.
+func (a *Artifact) entries() (map[string]entry, error) {
 	file := a.file.Data
 	if n := zipend.DirectorySize(file); n > zipend.MaxDirectory {
 		return nil, fmt.Errorf("zip: a directory of %d bytes, wanted at most %d", n, zipend.MaxDirectory)
@@ -292,14 +312,14 @@ func (a *Artifact) entries() (map[string][]byte, error) {
 		}
 		return nil, fmt.Errorf("zip file whose first entry is not %s, wanted a .tpuc artifact", ManifestSection)
 	}
-	out := make(map[string][]byte)
+	out := make(map[string]entry)
 	for _, f := range z.File {
 		off, err := f.DataOffset()
 		size, total := f.UncompressedSize64, uint64(len(file))
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("section %q: %w", f.Name, err)
-		case out[f.Name] != nil:
+		case out[f.Name].data != nil:
 			return nil, fmt.Errorf("section %q is there twice", f.Name)
 		case f.Method != zip.Store || f.CompressedSize64 != size:
 			return nil, fmt.Errorf("section %q is compressed, wanted stored", f.Name)
@@ -314,13 +334,14 @@ func (a *Artifact) entries() (map[string][]byte, error) {
 				return nil, fmt.Errorf("%s is damaged: CRC-32 is %08x, wanted %08x", f.Name, sum, f.CRC32)
 			}
 		}
-		out[f.Name] = data
+		out[f.Name] = entry{data, f.CRC32}
 	}
 	return out, nil
 }
 
-func (a *Artifact) json(entries map[string][]byte, name string) ([]byte, error) {
-	data, ok := entries[name]
+func (a *Artifact) json(entries map[string]entry, name string) ([]byte, error) {
+	e, ok := entries[name]
+	data := e.data
 	if !ok {
 		return nil, fmt.Errorf("%s is missing", name)
 	}
