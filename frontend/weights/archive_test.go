@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io/fs"
 	"math"
@@ -407,4 +408,23 @@ func TestCases(t *testing.T) {
 	s, err := a.Find(a.Names()[0])
 	require.NoError(t, err)
 	require.True(t, s.Absent)
+}
+
+// A storage that was changed is found by its checksum, by all that look at it.
+func TestCheck(t *testing.T) {
+	contents := []byte("the storage!")
+	data := zipBytes(t, archiveOf(`"w": `+meta("weight_0", 7, []int64{3}, []int64{1}, 0), entry{name: "weight_0", data: contents}))
+	a, err := ReadArchive("whole.pt2", data)
+	require.NoError(t, err)
+	require.NoError(t, a.Check(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, a.Check(ctx), context.Canceled)
+
+	data[bytes.Index(data, contents)+5] ^= 1
+	a, err = ReadArchive("flipped.pt2", data)
+	require.NoError(t, err)
+	require.ErrorContains(t, a.Check(t.Context()), `flipped.pt2: entry "r/data/weights/weight_0" is damaged: CRC-32 is`)
+	_, err = a.Load("w")
+	require.ErrorContains(t, err, `entry "r/data/weights/weight_0" is damaged`)
 }

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"archive/zip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -82,6 +83,22 @@ func (a *Archive) open(name string, d *directory, f *zip.File) (*storage, error)
 	s := &storage{data: data, check: sync.OnceValue(func() error { return checkCRC(f, data) })}
 	a.storages[name] = s
 	return s, nil
+}
+
+// Check compares all storages with their CRC-32, until ctx ends. Load checks the one that it takes, and waits where that is being done: a reader of many
+// tensors calls Check ahead, on another goroutine.
+func (a *Archive) Check(ctx context.Context) error {
+	for _, t := range a.tensors {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if s := a.storages[t.Storage]; s != nil {
+			if err := s.check(); err != nil {
+				return fmt.Errorf("%s: %w", a.label, err)
+			}
+		}
+	}
+	return nil
 }
 
 // Load is a tensor's elements in row-major order: the mapping itself where they lie so, otherwise a copy. The storage is checked against

@@ -68,7 +68,7 @@ type Model struct {
 	fixed     map[fixedKey]*pjrt.Buffer // weights and constants
 	told      map[string]bool           // reasons to compile again
 
-	ahead  sync.WaitGroup // sections being verified
+	ahead  sync.WaitGroup // tensors being verified
 	inUse  sync.WaitGroup // host memory that the plugin uses in place
 	copies sync.WaitGroup // host memory that is being copied
 
@@ -175,9 +175,12 @@ func HasTPU() bool {
 	return false
 }
 
-// verifyAhead checks the digests of embedded tensors while the plugin is loaded. contents waits for the check, or finds its error, where it takes
-// them.
+// verifyAhead checks tensors while the plugin and the executables are loaded, which brings their pages in as well: those that are embedded, and
+// those of a checkpoint with checksums. contents waits for the check, or finds its error, where it takes them.
 func (m *Model) verifyAhead() {
+	if a, ok := m.source.(*weights.Archive); ok {
+		m.ahead.Go(func() { _ = a.Check(m.ctx) })
+	}
 	used := make(map[string]bool)
 	for l, list := range [][]artifact.Weight{m.art.Manifest.Weights, m.art.Manifest.Constants} {
 		for i, w := range list {

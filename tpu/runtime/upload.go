@@ -131,6 +131,7 @@ func (m *Model) dropSource() error {
 		return nil
 	}
 	m.copies.Wait()
+	m.ahead.Wait()
 	err := m.source.Close()
 	m.source, m.own = nil, false
 	return err
