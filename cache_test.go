@@ -321,6 +321,48 @@ func kinds(list []cache.Info) (out []string) {
 	return out
 }
 
+// The time limit is of waiting for another process too, and the error says for whom.
+func TestTimeLimitOfAWait(t *testing.T) {
+	needPlugin(t, plugin.CPU)
+	c := newCache(t, tpuc.CacheOptions{})
+	o := tpuc.CompileOptions{Output: filepath.Join(t.TempDir(), "out.tpuc"), Cache: c, Timeout: time.Minute}
+	_, err := tpuc.Compile(t.Context(), cosmetic("base"), o)
+	require.NoError(t, err)
+	list, err := c.Store().List()
+	require.NoError(t, err)
+	var program cache.Key
+	for _, i := range list {
+		switch i.Key.Kind {
+		case "program":
+			program = i.Key
+			require.NoError(t, os.Remove(i.Path))
+		case "model":
+			require.NoError(t, os.Remove(i.Path))
+		}
+	}
+	holding, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _, _ = newCache(t, tpuc.CacheOptions{Dir: filepath.Dir(c.Store().Dir())}).Store().Do(context.Background(), program, func(context.Context) ([]cache.Section, error) {
+			close(holding)
+			<-release
+			return nil, errors.New("given up")
+		})
+	}()
+	<-holding
+	o.Timeout = 300 * time.Millisecond
+	_, err = tpuc.Compile(t.Context(), cosmetic("base"), o)
+	var held *cache.HeldError
+	require.ErrorAs(t, err, &held)
+	require.ErrorContains(t, err, fmt.Sprintf("process %d (since ", os.Getpid()))
+	require.ErrorContains(t, err, "after a wait of 300ms: raise the time limit")
+	close(release)
+	<-done
+	o.Timeout = time.Minute
+	_, err = tpuc.Compile(t.Context(), cosmetic("base"), o)
+	require.NoError(t, err)
+}
+
 // S4: a damaged entry is a warning, moved away, and compiled anew.
 func TestDamagedEntries(t *testing.T) {
 	needPlugin(t, plugin.CPU)

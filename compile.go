@@ -50,7 +50,7 @@ type CompileOptions struct {
 	DumpDir      string             // folder for the text after import, every pass and lowering; empty: nowhere
 	CrashDir     string             // folder for reproducers of crashes; empty: the present one
 	EmbedWeights bool               // put the weights into the artifact; otherwise it names the model's file
-	Timeout      time.Duration      // of the plugin's compile; 0: none
+	Timeout      time.Duration      // of the plugin's compile of a program, or of waiting for another process's; 0: none
 	Plugin       plugin.Options     // where the plugin is looked for
 	Verify       bool               // check the module after every pass
 	Notify       func(phase string) // told when a phase begins, and on other goroutines of the child's: compile/load, compile/compile, ...; may be nil

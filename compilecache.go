@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"tpuc/cache"
 	"tpuc/internal/processor"
@@ -72,8 +73,8 @@ type Cached struct {
 	Why    []string `json:"why,omitempty"`    // of a miss, when asked for: what differs from the nearest entry
 }
 
-// build gives the executable of the request's program: from the cache, or made by the plugin in a child process and kept. Errors are those of
-// tpu.Compile, and nothing is kept then.
+// build gives the executable of the request's program: from the cache, or made by the plugin in a child process and kept. The request's time limit is of
+// waiting for another process that makes it too. Errors are those of tpu.Compile, and nothing is kept then, or a *cache.HeldError.
 func (c *Cache) build(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (*built, error) {
 	facts, err := c.facts(ctx, req, pl)
 	if err != nil {
@@ -85,7 +86,11 @@ func (c *Cache) build(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (
 	}
 	key := programKey(req, pl, facts)
 	b := &built{key: key, Cached: Cached{Key: key.ID()}}
-	e, out, err := c.store.Do(ctx, key, func(ctx context.Context) ([]cache.Section, error) {
+	begin := time.Now()
+	e, out, err := c.store.DoWithin(ctx, key, req.Timeout, func(ctx context.Context) ([]cache.Section, error) {
+		if req.Timeout > 0 { // what the wait has left of it
+			req.Timeout = max(req.Timeout-time.Since(begin).Truncate(100*time.Millisecond), 1)
+		}
 		if c.o.Explain {
 			b.Cached.Why = c.why(key)
 		}
@@ -97,7 +102,7 @@ func (c *Cache) build(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (
 		return []cache.Section{{Name: sectionProgram, Data: req.Program}, {Name: sectionStats, Data: stats}, {Name: sectionExecutable, Data: b.Executable}}, err
 	})
 	if err != nil {
-		return nil, err
+		return nil, held(err)
 	}
 	defer e.Close()
 	b.Cached.Hit, b.Cached.Waited, b.Cached.Kept = out.Hit, out.Waited, out.Kept == nil
@@ -109,6 +114,15 @@ func (c *Cache) build(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (
 		}
 	}
 	return b, err
+}
+
+// held says what to do about a wait that was too long.
+func held(err error) error {
+	var other *cache.HeldError
+	if errors.As(err, &other) {
+		return fmt.Errorf("%w: raise the time limit, wait for that process or end it, or compile beside it without the cache (--no-cache)", err)
+	}
+	return err
 }
 
 // warn tells of an entry that is of no use.
@@ -145,7 +159,7 @@ func (c *Cache) facts(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (
 	if c == nil {
 		return nil, nil
 	}
-	e, _, err := c.store.Do(ctx, factsKey(req.Target.Platform, pl), func(ctx context.Context) ([]cache.Section, error) {
+	e, _, err := c.store.DoWithin(ctx, factsKey(req.Target.Platform, pl), req.Timeout, func(ctx context.Context) ([]cache.Section, error) {
 		req.OnPhase = nil
 		facts, err := tpu.Describe(ctx, req)
 		if err != nil {
@@ -159,7 +173,7 @@ func (c *Cache) facts(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (
 		if errors.As(err, &failed) && ctx.Err() == nil {
 			err = nil
 		}
-		return nil, err
+		return nil, held(err)
 	}
 	defer e.Close()
 	facts := new(tpu.Stats)

@@ -27,7 +27,7 @@ type OpenOptions struct {
 	NoCompile bool               // compiling is an error, runtime.ErrCompileForbidden
 	OnMiss    runtime.Policy     // what becomes of a call whose shapes no program has; empty: runtime.Strict
 	Plugin    plugin.Options     // where the plugin is looked for
-	Timeout   time.Duration      // of one compile; 0: none
+	Timeout   time.Duration      // as CompileOptions.Timeout
 	CrashDir  string             // folder for reproducers of crashes; empty: the present one
 	Notify    func(phase string) // told when a phase of a compile begins, as CompileOptions.Notify is; may be nil
 	Note      func(line string)  // told what the user should know, such as that a program is compiled again; may be nil

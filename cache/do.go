@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Outcome is how Do came by an entry.
@@ -16,6 +17,11 @@ type Outcome struct {
 // again. An error of build is returned as it is and nothing is kept. An entry that cannot be kept is returned all the same.
 // build may call Do for other keys, whose builds must not call Do for this one.
 func (s *Store) Do(ctx context.Context, k Key, build func(context.Context) ([]Section, error)) (*Entry, Outcome, error) {
+	return s.DoWithin(ctx, k, 0, build)
+}
+
+// DoWithin is Do that waits for other processes no longer than wait, 0 being no limit. Past it the error is a *HeldError.
+func (s *Store) DoWithin(ctx context.Context, k Key, wait time.Duration, build func(context.Context) ([]Section, error)) (*Entry, Outcome, error) {
 	var o Outcome
 	e, err := s.Get(ctx, k)
 	if err == nil {
@@ -25,7 +31,7 @@ func (s *Store) Do(ctx context.Context, k Key, build func(context.Context) ([]Se
 	if !errors.Is(err, ErrMiss) {
 		return nil, o, err
 	}
-	l, waited, err := s.lock(ctx, k)
+	l, waited, err := s.lock(ctx, k, wait)
 	o.Waited = waited
 	if err != nil {
 		return nil, o, err

@@ -26,12 +26,24 @@ type holder struct {
 	Since string `json:"since"` // RFC 3339
 }
 
+// HeldError says that another process still builds an entry when the time to wait for it is over.
+type HeldError struct {
+	Kind, ID string // of the entry
+	Holder   string // such as "process 123 (since 12:30:00)"
+	Wait     time.Duration
+}
+
+// Error names who builds what, and how long was waited.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s still compiles %s %s, after a wait of %v", e.Holder, e.Kind, short(e.ID), e.Wait)
+}
+
 // lock is the right to build an entry. A nil lock is the right to build it beside others.
 type lock struct{ f *os.File }
 
 // lock waits until nobody else builds the entry, and takes its lock where it can. No lock is worth failing for: entries are replaced whole,
-// so that two builds at once only cost time. The error is the context's alone.
-func (s *Store) lock(ctx context.Context, k Key) (l *lock, waited bool, err error) {
+// so that two builds at once only cost time. The error is the context's, or a *HeldError where wait, if not 0, is over.
+func (s *Store) lock(ctx context.Context, k Key, wait time.Duration) (l *lock, waited bool, err error) {
 	path := s.at(lockDir, k.ID())
 	var told *holder
 	begin, pause, gone := time.Now(), time.Millisecond, 0
@@ -58,6 +70,11 @@ func (s *Store) lock(ctx context.Context, k Key) (l *lock, waited bool, err erro
 			return nil, waited, nil
 		}
 		waited = true
+		if wait > 0 && time.Since(begin) > wait {
+			h := readHolder(f)
+			f.Close()
+			return nil, waited, &HeldError{k.Kind, k.ID(), h.String(), wait}
+		}
 		if time.Since(begin) > patience {
 			if h := readHolder(f); told == nil || *told != h {
 				told = &h
@@ -71,6 +88,9 @@ func (s *Store) lock(ctx context.Context, k Key) (l *lock, waited bool, err erro
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, maxPoll)
+		if wait > 0 {
+			pause = min(pause, max(wait-time.Since(begin), time.Millisecond))
+		}
 	}
 }
 

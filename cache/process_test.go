@@ -184,6 +184,13 @@ func TestHolderKilled(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Equal(t, Outcome{Waited: true}, o)
 
+	// It has an end of its own, which names the holder.
+	_, o, err = s.DoWithin(t.Context(), wanted, 50*time.Millisecond, unbuildable(t))
+	var held *HeldError
+	require.ErrorAs(t, err, &held)
+	require.Regexp(t, fmt.Sprintf(`^process %d \(since .*\) still compiles program %s, after a wait of 50ms$`, c.Process.Pid, wanted.ID()[:12]), err.Error())
+	require.Equal(t, Outcome{Waited: true}, o)
+
 	// Other keys do not wait.
 	e, o, err := s.Do(t.Context(), key("other"), builder(wantedSections))
 	require.NoError(t, err)

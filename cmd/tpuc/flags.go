@@ -40,7 +40,7 @@ func (f *compileFlags) add(c *cobra.Command) {
 	f.addTarget(c)
 	addDims(c, &f.dims)
 	addCustom(c, &f.custom)
-	c.Flags().DurationVar(&f.timeout, "timeout", 0, "end the plugin's compile after this time, such as 10m; 0: no limit")
+	c.Flags().DurationVar(&f.timeout, "timeout", 0, "end the compile of a program after this time, such as 10m, waiting for another process that compiles it included; 0: no limit")
 	f.addPlugin(c)
 	f.addStore(c)
 	f.addVerbosity(c)
