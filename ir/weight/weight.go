@@ -90,6 +90,25 @@ func Slice(e Expr, start, limit, stride []int64) (Expr, error) {
 	return apply(&slice, e, start, limit, stride)
 }
 
+// Between is the permutation that makes what from gives into what to gives, where one is the other permuted: dimension i of the result is dimension
+// perm[i] of from.
+func Between(from, to Expr) (perm []int64, ok bool) {
+	if m, is := to.(Moved); is && m.move == &permute && same(m.Of, from) {
+		return m.lists[0], true
+	}
+	m, is := from.(Moved)
+	if !is || m.move != &permute || !same(m.Of, to) {
+		return nil, false
+	}
+	perm = make([]int64, len(m.lists[0]))
+	for i, d := range m.lists[0] {
+		perm[d] = int64(i)
+	}
+	return perm, true
+}
+
+func same(a, b Expr) bool { return a.Type().Equal(b.Type()) && a.String() == b.String() }
+
 // Leaf is the tensor that e reads, a Tensor or a Const.
 func Leaf(e Expr) Expr {
 	for {

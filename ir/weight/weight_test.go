@@ -247,3 +247,21 @@ func FuzzParse(f *testing.F) {
 		require.Len(t, x.Data, int(want.Bytes()))
 	})
 }
+
+func TestBetween(t *testing.T) {
+	w := Tensor{"w", tensor.Make(tensor.F32, 2, 3, 4)}
+	turned, err := Permute(w, []int64{2, 0, 1})
+	require.NoError(t, err)
+	perm, ok := Between(w, turned)
+	require.True(t, ok)
+	require.Equal(t, []int64{2, 0, 1}, perm)
+	perm, ok = Between(turned, w)
+	require.True(t, ok)
+	require.Equal(t, []int64{1, 2, 0}, perm)
+	flat, err := Reshape(w, []int64{24})
+	require.NoError(t, err)
+	for _, other := range []Expr{w, flat, Tensor{"v", w.T}} {
+		_, ok = Between(other, w)
+		require.False(t, ok, "%s", other)
+	}
+}

@@ -514,3 +514,39 @@ func rezip(t testing.TB, z *zip.Reader, i int, change string) []byte {
 	require.NoError(t, w.zip.Close())
 	return b.Bytes()
 }
+
+// Another program of the model may want a weight with its dimensions in another order, whichever of the two the artifact holds.
+func TestLike(t *testing.T) {
+	const straight, turned = `"w"`, `permute("w": f32[2,3], [1,0])`
+	rows, columns := Type{"f32", []int64{2, 3}}, Type{"f32", []int64{3, 2}}
+	for _, c := range []struct {
+		held       Type
+		expr, want string
+		floats     []float64
+	}{
+		{rows, straight, straight, []float64{1, 2, 3, 4, 5, 6}},
+		{rows, straight, turned, []float64{1, 4, 2, 5, 3, 6}},
+		{columns, turned, straight, []float64{1, 3, 5, 2, 4, 6}},
+	} {
+		m, contents := sample()
+		m.Weights[0].Type, m.Weights[0].Expr = c.held, c.expr
+		held, err := c.held.Tensor()
+		require.NoError(t, err)
+		contents.Weights = func(int) (*tensor.Tensor, error) {
+			return tensor.FromFloats(held, []float64{1, 2, 3, 4, 5, 6}), nil
+		}
+		a, err := Open(write(t, m, contents))
+		require.NoError(t, err)
+		like := m.Weights[0]
+		if like.Expr = c.want; c.want != c.expr {
+			like.Type = Type{"f32", []int64{c.held.Dims[1], c.held.Dims[0]}}
+		}
+		x, err := a.Like(like)
+		require.NoError(t, err)
+		require.Equal(t, c.floats, x.Floats())
+		like.Names = []string{"other"}
+		_, err = a.Like(like)
+		require.ErrorContains(t, err, `the elements of "w" are not in the artifact`)
+		require.NoError(t, a.Close())
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tpuc/ir/tensor"
+	"tpuc/ir/weight"
 )
 
 // Format is the version of the format that this package writes, and Oldest the first that it reads: whole numbers.
@@ -194,6 +195,15 @@ type Weight struct {
 	SHA256  string `json:"sha256,omitempty"`  // of the row-major elements, when known
 	Section string `json:"section,omitempty"` // where the elements are embedded; empty: by reference, in the checkpoint
 	Offset  int64  `json:"offset,omitempty"`  // byte in that section, a multiple of 64
+}
+
+// Source is the weight's source expression. A constant may have none.
+func (w Weight) Source() (weight.Expr, error) {
+	t, err := w.Tensor()
+	if err != nil {
+		return nil, err
+	}
+	return weight.Parse(w.Expr, t)
 }
 
 // Slot says what an argument or result of the program stands for.

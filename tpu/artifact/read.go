@@ -17,6 +17,7 @@ import (
 	"tpuc/internal/mmap"
 	"tpuc/internal/zipend"
 	"tpuc/ir/tensor"
+	"tpuc/ir/weight"
 )
 
 // Artifact is an open artifact, mapped. Section and tensor bytes alias the file and are valid until Close. Methods may be called from several
@@ -109,16 +110,48 @@ func (a *Artifact) Tensor(w Weight) (*tensor.Tensor, error) {
 	return tensor.New(t, data[w.Offset:end:end])
 }
 
-// Like is the elements of the embedded tensor that w, which is another artifact's of the same model, stands for.
+// Like is the elements of the embedded tensor that w, which is another artifact's of the same model, stands for. Another target may want them with the
+// dimensions in another order than they lie here.
 func (a *Artifact) Like(w Weight) (*tensor.Tensor, error) {
 	for _, l := range a.Manifest.weightLists() {
 		for _, v := range l.list {
-			if v.Section != "" && slices.Equal(v.Names, w.Names) && v.Type.String() == w.Type.String() && v.Expr == w.Expr {
+			if v.Section == "" || !slices.Equal(v.Names, w.Names) {
+				continue
+			}
+			if v.Type.String() == w.Type.String() && v.Expr == w.Expr {
 				return a.Tensor(v)
+			}
+			if perm, ok := permutation(v, w); ok {
+				return a.permuted(v, perm)
 			}
 		}
 	}
 	return nil, fmt.Errorf("%s: the elements of %q are not in the artifact", a.path, w.Name)
+}
+
+// permutation is what makes the elements of from into those of to, where they are the same tensor's in another order.
+func permutation(from, to Weight) ([]int64, bool) {
+	have, err := from.Source()
+	if err != nil {
+		return nil, false
+	}
+	want, err := to.Source()
+	if err != nil {
+		return nil, false
+	}
+	return weight.Between(have, want)
+}
+
+func (a *Artifact) permuted(w Weight, perm []int64) (*tensor.Tensor, error) {
+	x, err := a.Tensor(w)
+	if err != nil {
+		return nil, err
+	}
+	e, err := weight.Permute(weight.Tensor{T: x.Type}, perm)
+	if err != nil {
+		return nil, err
+	}
+	return weight.Eval(e, x)
 }
 
 // Verify checks every byte of the file: the digests of all sections, and that everything between them is what Write writes.

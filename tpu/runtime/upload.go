@@ -111,11 +111,7 @@ func (m *Model) openSource() error {
 
 // parseExpr reads a source expression over a tensor of a checkpoint.
 func parseExpr(w artifact.Weight) (weight.Expr, error) {
-	t, err := w.Tensor()
-	if err != nil {
-		return nil, err
-	}
-	e, err := weight.Parse(w.Expr, t)
+	e, err := w.Source()
 	if err != nil {
 		return nil, fmt.Errorf("its source expression is wrong: %w", err)
 	}
