@@ -390,32 +390,69 @@ func TestDamagedEntries(t *testing.T) {
 	require.True(t, r.Cache.Unchanged)
 }
 
-// Entries that are whole and hold something else cost a compile and a warning.
+// Entries that are whole and hold something else, or less, are treated as damaged, and cost a compile and a warning once.
 func TestForeignEntries(t *testing.T) {
 	needPlugin(t, plugin.CPU)
-	var told []string
-	c := newCache(t, tpuc.CacheOptions{Notify: func(line string) { told = append(told, line) }})
-	o := tpuc.CompileOptions{Output: filepath.Join(t.TempDir(), "a.tpuc"), Cache: c}
-	model := filepath.Join("testdata", "models", "mlp", "model.pt2")
-	_, err := tpuc.Compile(t.Context(), model, o)
-	require.NoError(t, err)
-	for _, kind := range []string{"model", "program", "plugin"} {
-		list, err := c.Store().List()
-		require.NoError(t, err)
-		for _, e := range list {
-			if e.Key.Kind == kind {
-				require.NoError(t, c.Store().Put(t.Context(), e.Key, []cache.Section{{Name: "executable", Data: []byte("x")}, {Name: "stats.json", Data: []byte("[]")}, {Name: "model.json", Data: []byte("[]")}}))
+	x := func(name, data string) cache.Section { return cache.Section{Name: name, Data: []byte(data)} }
+	for _, v := range []struct {
+		kind     string
+		sections []cache.Section
+		embed    bool // so that the cache is not asked for the model
+		want     string
+	}{
+		{"model", []cache.Section{x("model.json", "[]")}, false, "model.json: json: cannot unmarshal array"},
+		{"model", []cache.Section{x("model.json", "{}")}, false, "model.json has no report"},
+		{"model", nil, false, `has no section "program-0.mlir"`}, // model.json alone
+		{"program", []cache.Section{x("executable", "x"), x("stats.json", "[]")}, true, "stats.json: json: cannot unmarshal array"},
+		{"program", []cache.Section{x("executable", "x"), x("stats.json", "[]")}, false, "stats.json: json: cannot unmarshal array"},
+		{"program", []cache.Section{x("executable", "x")}, true, `has no section "stats.json"`},
+		{"program", []cache.Section{x("executable", "x")}, false, `has no section "stats.json"`},
+		{"program", []cache.Section{x("stats.json", "{}")}, false, `has no section "executable"`},
+		{"plugin", []cache.Section{x("stats.json", "[]")}, true, "stats.json: json: cannot unmarshal array"},
+	} {
+		t.Run(v.kind+" "+v.want, func(t *testing.T) {
+			var told []string
+			c := newCache(t, tpuc.CacheOptions{Notify: func(line string) { told = append(told, line) }})
+			o := tpuc.CompileOptions{Output: filepath.Join(t.TempDir(), "a.tpuc"), Cache: c, EmbedWeights: v.embed}
+			model := filepath.Join("testdata", "models", "mlp", "model.pt2")
+			_, err := tpuc.Compile(t.Context(), model, o)
+			require.NoError(t, err)
+			list, err := c.Store().List()
+			require.NoError(t, err)
+			for _, i := range list {
+				if i.Key.Kind != v.kind {
+					continue
+				}
+				sections := v.sections
+				if sections == nil {
+					e, err := c.Store().Get(t.Context(), i.Key)
+					require.NoError(t, err)
+					data, err := e.Section("model.json")
+					require.NoError(t, err)
+					sections = []cache.Section{x("model.json", string(data))}
+					require.NoError(t, e.Close())
+				}
+				require.NoError(t, c.Store().Put(t.Context(), i.Key, sections))
 			}
-		}
-		told = nil
-		o.EmbedWeights = kind != "model" // which asks for no model
-		_, err = tpuc.Compile(t.Context(), model, o)
-		require.NoError(t, err, kind)
-		require.Contains(t, strings.Join(told, "\n"), "json: cannot unmarshal array", kind)
-		a, err := artifact.Open(o.Output)
-		require.NoError(t, err)
-		require.NoError(t, a.Verify())
-		require.NoError(t, a.Close())
+			for again := range 2 {
+				told = nil
+				_, err = tpuc.Compile(t.Context(), model, o)
+				require.NoError(t, err)
+				if again > 0 {
+					require.Empty(t, told)
+				} else {
+					require.Contains(t, strings.Join(told, "\n"), v.want)
+					require.Contains(t, strings.Join(told, "\n"), "quarantine")
+				}
+				a, err := artifact.Open(o.Output)
+				require.NoError(t, err)
+				require.NoError(t, a.Verify())
+				code, err := a.Section(artifact.ExecutableSection(0))
+				require.NoError(t, err)
+				require.NotEqual(t, "x", string(code))
+				require.NoError(t, a.Close())
+			}
+		})
 	}
 }
 

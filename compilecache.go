@@ -87,32 +87,38 @@ func (c *Cache) build(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (
 	key := programKey(req, pl, facts)
 	b := &built{key: key, Cached: Cached{Key: key.ID()}}
 	begin := time.Now()
-	e, out, err := c.store.DoWithin(ctx, key, req.Timeout, func(ctx context.Context) ([]cache.Section, error) {
-		if req.Timeout > 0 { // what the wait has left of it
-			req.Timeout = max(req.Timeout-time.Since(begin).Truncate(100*time.Millisecond), 1)
+	for range 2 { // again where what is there is of no use
+		e, out, err := c.store.DoWithin(ctx, key, req.Timeout, func(ctx context.Context) ([]cache.Section, error) {
+			if c.o.Explain {
+				b.Cached.Why = c.why(key)
+			}
+			limited := req
+			if req.Timeout > 0 { // what the wait has left of it
+				limited.Timeout = max(req.Timeout-time.Since(begin).Truncate(100*time.Millisecond), 1)
+			}
+			var err error
+			if b.Result, err = tpu.Compile(ctx, limited); err != nil {
+				return nil, err
+			}
+			stats, err := json.Marshal(b.Stats)
+			return []cache.Section{{Name: sectionProgram, Data: req.Program}, {Name: sectionStats, Data: stats}, {Name: sectionExecutable, Data: b.Executable}}, err
+		})
+		if err != nil {
+			return nil, held(err)
 		}
-		if c.o.Explain {
-			b.Cached.Why = c.why(key)
+		b.Cached.Hit, b.Cached.Waited, b.Cached.Kept = out.Hit, out.Waited, out.Kept == nil
+		if out.Hit {
+			b.Result, err = readProgram(e)
+			c.reject(e, err)
 		}
-		var err error
-		if b.Result, err = tpu.Compile(ctx, req); err != nil {
-			return nil, err
+		e.Close()
+		if err == nil {
+			return b, nil
 		}
-		stats, err := json.Marshal(b.Stats)
-		return []cache.Section{{Name: sectionProgram, Data: req.Program}, {Name: sectionStats, Data: stats}, {Name: sectionExecutable, Data: b.Executable}}, err
-	})
-	if err != nil {
-		return nil, held(err)
 	}
-	defer e.Close()
-	b.Cached.Hit, b.Cached.Waited, b.Cached.Kept = out.Hit, out.Waited, out.Kept == nil
-	if out.Hit {
-		if b.Result, err = readProgram(e); err != nil { // whole, but not as tpuc writes it
-			c.warn(err)
-			b.Cached.Hit, b.Cached.Kept = false, false
-			b.Result, err = tpu.Compile(ctx, req)
-		}
-	}
+	// It could not be moved out of the way.
+	b.Cached.Hit, b.Cached.Kept = false, false
+	b.Result, err = tpu.Compile(ctx, req)
 	return b, err
 }
 
@@ -125,30 +131,31 @@ func held(err error) error {
 	return err
 }
 
-// warn tells of an entry that is of no use.
-func (c *Cache) warn(err error) {
-	if c.o.Notify != nil {
-		c.o.Notify("warning: " + err.Error())
+// reject moves an entry out of the way that is whole, but not as tpuc writes it; err says why, and nil is none.
+func (c *Cache) reject(e *cache.Entry, err error) {
+	if err != nil {
+		c.store.Reject(e, err)
 	}
 }
 
 // readProgram is what an entry of a program holds.
 func readProgram(e *cache.Entry) (*tpu.Result, error) {
-	exe, err := e.Section(sectionExecutable)
-	if err != nil {
+	r := new(tpu.Result)
+	if err := readJSON(e, sectionStats, &r.Stats); err != nil {
 		return nil, err
 	}
-	r := &tpu.Result{Executable: bytes.Clone(exe)}
-	return r, readJSON(e, sectionStats, &r.Stats)
+	exe, err := e.Section(sectionExecutable)
+	r.Executable = bytes.Clone(exe)
+	return r, err
 }
 
 func readJSON(e *cache.Entry, section string, into any) error {
 	data, err := e.Section(section)
-	if err == nil {
-		err = json.Unmarshal(data, into)
-	}
 	if err != nil {
-		return fmt.Errorf("cache entry %s: %w", e.Path(), err)
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%s: %w", section, err)
 	}
 	return nil
 }
@@ -159,29 +166,32 @@ func (c *Cache) facts(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (
 	if c == nil {
 		return nil, nil
 	}
-	e, _, err := c.store.DoWithin(ctx, factsKey(req.Target.Platform, pl), req.Timeout, func(ctx context.Context) ([]cache.Section, error) {
-		req.OnPhase = nil
-		facts, err := tpu.Describe(ctx, req)
+	for range 2 { // again where what is there is of no use
+		e, _, err := c.store.DoWithin(ctx, factsKey(req.Target.Platform, pl), req.Timeout, func(ctx context.Context) ([]cache.Section, error) {
+			req.OnPhase = nil
+			facts, err := tpu.Describe(ctx, req)
+			if err != nil {
+				return nil, err
+			}
+			data, err := json.Marshal(facts)
+			return []cache.Section{{Name: sectionStats, Data: data}}, err
+		})
 		if err != nil {
-			return nil, err
+			var failed *tpu.CompileError
+			if errors.As(err, &failed) && ctx.Err() == nil {
+				err = nil
+			}
+			return nil, held(err)
 		}
-		data, err := json.Marshal(facts)
-		return []cache.Section{{Name: sectionStats, Data: data}}, err
-	})
-	if err != nil {
-		var failed *tpu.CompileError
-		if errors.As(err, &failed) && ctx.Err() == nil {
-			err = nil
+		facts := new(tpu.Stats)
+		err = readJSON(e, sectionStats, facts)
+		c.reject(e, err)
+		e.Close()
+		if err == nil {
+			return facts, nil
 		}
-		return nil, held(err)
 	}
-	defer e.Close()
-	facts := new(tpu.Stats)
-	if err := readJSON(e, sectionStats, facts); err != nil {
-		c.warn(err)
-		return nil, nil
-	}
-	return facts, nil
+	return nil, nil
 }
 
 // factsKey names what a plugin's facts depend on.

@@ -32,6 +32,18 @@ type keptModel struct {
 	Report   *Report           `json:"report"`   // before anything was written
 }
 
+// readModel is what an entry of a model holds.
+func readModel(e *cache.Entry) (*keptModel, error) {
+	kept := new(keptModel)
+	if err := readJSON(e, sectionModel, kept); err != nil {
+		return nil, err
+	}
+	if n := len(kept.Manifest.Programs); kept.Report == nil || len(kept.Programs) != n || len(kept.Report.Programs) != 0 && len(kept.Report.Programs) != n {
+		return nil, fmt.Errorf("%s has no report of each of its %d programs", sectionModel, n)
+	}
+	return kept, nil
+}
+
 // asksForModel says that options let the cache be asked for the whole model: an artifact without weights is wanted, and nothing on the way to it.
 func (c *Cache) asksForModel(o *CompileOptions) bool {
 	custom := o.Shapes.Custom == nil || o.Shapes.Custom.Digest != ""
@@ -84,12 +96,12 @@ func (c *Cache) unchanged(ctx context.Context, path string, o *CompileOptions) (
 		return nil, false, ctx.Err()
 	}
 	defer e.Close()
-	var kept keptModel
-	if err := readJSON(e, sectionModel, &kept); err != nil {
-		c.warn(err)
+	kept, err := readModel(e)
+	if err != nil {
+		c.store.Reject(e, err)
 		return nil, false, nil
 	}
-	contents, release, ok := c.contents(ctx, e, &kept)
+	contents, release, ok := c.contents(ctx, e, kept)
 	defer release()
 	if !ok {
 		return nil, false, ctx.Err()
@@ -109,7 +121,8 @@ func (c *Cache) unchanged(ctx context.Context, path string, o *CompileOptions) (
 // phaseCache is the one phase before packing of a model that has not changed.
 const phaseCache = "cache"
 
-// contents are the bytes of a kept model's artifact, valid until release. It is false where a program is no longer kept.
+// contents are the bytes of a kept model's artifact, valid until release. It is false where a program is no longer kept, or something is not as tpuc
+// writes it.
 func (c *Cache) contents(ctx context.Context, e *cache.Entry, kept *keptModel) (out artifact.Contents, release func(), ok bool) {
 	var open []*cache.Entry
 	release = func() {
@@ -123,31 +136,49 @@ func (c *Cache) contents(ctx context.Context, e *cache.Entry, kept *keptModel) (
 			return out, release, false
 		}
 		open = append(open, p)
-		text, err := e.Section(artifact.ProgramSection(i)) // with this model's own locations
+		exe, err := p.Section(sectionExecutable)
+		if err == nil {
+			err = readJSON(p, sectionStats, new(tpu.Stats))
+		}
 		if err != nil {
+			c.store.Reject(p, err)
 			return out, release, false
 		}
-		exe, err := p.Section(sectionExecutable)
+		text, err := e.Section(artifact.ProgramSection(i)) // with this model's own locations
 		if err != nil {
+			c.store.Reject(e, err)
 			return out, release, false
 		}
 		out.Programs = append(out.Programs, artifact.ProgramContents{Program: text, Executable: exe})
 	}
-	load := func(kind string, list []artifact.Weight) func(int) (*tensor.Tensor, error) {
-		return func(i int) (*tensor.Tensor, error) {
-			data, err := e.Section(sectionTensor(kind, i))
+	load := func(kind string, list []artifact.Weight) (func(int) (*tensor.Tensor, error), error) {
+		tensors := make([]*tensor.Tensor, len(list)) // nil: by reference
+		for i, w := range list {
+			if w.Class != ir.Constant.String() {
+				continue
+			}
+			t, err := w.Tensor()
 			if err != nil {
-				return nil, nil // by reference
+				return nil, err
 			}
-			t, err := list[i].Tensor()
+			data, err := e.Section(sectionTensor(kind, i))
 			if err == nil && int64(len(data)) != t.Bytes() {
-				err = fmt.Errorf("cache entry %s: %s %d has %d bytes, wanted %d", e.Path(), kind, i, len(data), t.Bytes())
+				err = fmt.Errorf("%s %d has %d bytes, wanted %d", kind, i, len(data), t.Bytes())
 			}
-			return &tensor.Tensor{Type: t, Data: data}, err
+			if err != nil {
+				return nil, err
+			}
+			tensors[i] = &tensor.Tensor{Type: t, Data: data}
 		}
+		return func(i int) (*tensor.Tensor, error) { return tensors[i], nil }, nil
 	}
-	out.Constants = load(artifact.KindConstant, kept.Manifest.Constants)
-	out.State = load(artifact.KindState, kept.Manifest.State)
+	var errs [2]error
+	out.Constants, errs[0] = load(artifact.KindConstant, kept.Manifest.Constants)
+	out.State, errs[1] = load(artifact.KindState, kept.Manifest.State)
+	if err := errors.Join(errs[:]...); err != nil {
+		c.store.Reject(e, err)
+		return out, release, false
+	}
 	if graph, err := e.Section(artifact.GraphSection); err == nil { // a model in textual form has none
 		out.Graph = graph
 	}
@@ -285,7 +316,10 @@ func (c *Cache) fileDigest(ctx context.Context, what, path string, compute func(
 	if e, err := c.store.Get(ctx, k); err == nil {
 		defer e.Close()
 		data, err := e.Section("sha256")
-		return string(data), err
+		if err == nil {
+			return string(data), nil
+		}
+		c.store.Reject(e, err)
 	}
 	d, err := compute()
 	if err != nil {

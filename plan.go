@@ -119,9 +119,10 @@ func (c *Cache) planUnchanged(ctx context.Context, path string, o *CompileOption
 		return false, ctx.Err()
 	}
 	defer e.Close()
-	var kept keptModel
-	if err := readJSON(e, sectionModel, &kept); err != nil {
-		return false, err
+	kept, err := readModel(e)
+	if err != nil {
+		c.store.Reject(e, err)
+		return false, nil
 	}
 	plan.Unchanged = true
 	for i, k := range kept.Programs {

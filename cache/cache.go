@@ -218,7 +218,18 @@ func open(path, id string) (*Entry, fs.FileInfo, error) {
 		f.Close()
 		return nil, st, &Damaged{Path: path, Reason: err}
 	}
-	return &Entry{key: m.Key, id: id, path: path, sections: sections, file: f}, st, nil
+	return &Entry{key: m.Key, id: id, path: path, sections: sections, file: f, seen: st}, st, nil
+}
+
+// Reject treats an entry that was read, and lacks what its reader wants of it, like a damaged one: a warning with the reason, and its file is moved out
+// of the way. The entry stays open.
+func (s *Store) Reject(e *Entry, reason error) {
+	if e.file == nil { // just built
+		return
+	}
+	d := &Damaged{Path: e.path, Reason: reason}
+	d.Quarantine = s.quarantine(e.path, e.key.Kind+"-"+e.id, e.seen)
+	s.warn("damaged "+e.path, "%v", d)
 }
 
 // quarantine moves a file out of the way, unless it is no longer the one that was seen. It returns where it went, or "".
@@ -334,7 +345,8 @@ type Entry struct {
 	id       string
 	path     string
 	sections []Section
-	file     *mmap.File // nil for one in memory
+	file     *mmap.File  // nil for one in memory
+	seen     fs.FileInfo // of the file
 }
 
 // memory is the entry of what was just built.

@@ -303,3 +303,23 @@ func TestSyncFails(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+// An entry that its reader has no use for goes the way of damaged ones, unless it was replaced since it was read.
+func TestReject(t *testing.T) {
+	s, _ := openStore(t, t.TempDir(), Options{})
+	k := key("rejected")
+	require.NoError(t, s.Put(t.Context(), k, wantedSections))
+	old, err := s.Get(t.Context(), k)
+	require.NoError(t, err)
+	require.NoError(t, s.Put(t.Context(), k, wantedSections))
+	s.Reject(old, errors.New("nothing in it"))
+	require.NoError(t, old.Close())
+	e, err := s.Get(t.Context(), k)
+	require.NoError(t, err, "another one took its place")
+	s, notes := openStore(t, s.Dir(), Options{})
+	s.Reject(e, errors.New("nothing in it"))
+	require.NoError(t, e.Close())
+	require.Contains(t, notes.text(), "is damaged: nothing in it; moved to "+filepath.Join(s.Dir(), layout, quarantineDir))
+	_, err = s.Get(t.Context(), k)
+	require.ErrorIs(t, err, ErrMiss)
+}
