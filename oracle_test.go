@@ -104,6 +104,29 @@ func TestHalfQuotients(t *testing.T) {
 	}
 }
 
+// TestRoundings takes a sum below f32 apart again: what each operator rounds away is gone on the plugin too.
+func TestRoundings(t *testing.T) {
+	lib, err := pjrt.Open(needPlugin(t, plugin.CPU).Path)
+	require.NoError(t, err)
+	client, err := lib.NewClient()
+	require.NoError(t, err)
+	defer client.Close()
+	for _, d := range []string{"bf16", "f16"} {
+		m, err := text.Parse("in.tpu", strings.ReplaceAll(`func @main(%x: T[2], %y: T[2]) {
+  %0 = add %x, %y : T[2]
+  %1 = sub %0, %x : T[2]
+  return %1
+}`, "T", d))
+		require.NoError(t, err)
+		x, y := tensor.FromFloats(m.Func.Params[0].Type, []float64{4096, 1}), tensor.FromFloats(m.Func.Params[1].Type, []float64{1, 1})
+		p, err := lower.Lower(m)
+		require.NoError(t, err)
+		got, err := runProgram(t, client, p, func(a lower.Arg) *tensor.Tensor { return []*tensor.Tensor{x, y}[a.Param] })
+		require.NoError(t, err)
+		require.Equal(t, []float64{0, 1}, got[0].Floats(), d)
+	}
+}
+
 // execute compiles p in this process and runs it on golden.Random's inputs and weights.
 func execute(t *testing.T, client *pjrt.Client, m *ir.Module, p *lower.Program, seed uint64) (*eval.Result, error) {
 	results, err := runProgram(t, client, p, func(a lower.Arg) *tensor.Tensor {
@@ -127,7 +150,7 @@ func execute(t *testing.T, client *pjrt.Client, m *ir.Module, p *lower.Program, 
 
 // runProgram compiles p in this process and runs it on its own constants and on what value gives for the other arguments.
 func runProgram(t *testing.T, client *pjrt.Client, p *lower.Program, value func(lower.Arg) *tensor.Tensor) ([]*tensor.Tensor, error) {
-	exe, err := client.Compile(p.Text, pjrt.CompileOptions{PropagateNaN: true})
+	exe, err := client.Compile(p.Text, pjrt.OptionsFor(nil, true))
 	if err != nil {
 		return nil, err
 	}

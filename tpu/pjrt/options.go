@@ -11,12 +11,14 @@ type CompileOptions struct {
 	SPMD          bool  // partition the module by its shardings
 	Shardy        bool  // the shardings are sdy attributes
 	PropagateNaN  bool  // CPU: a reduction by maximum or minimum over a NaN is NaN, as StableHLO has it; XLA:CPU's default is faster and drops it
+	KeepRounding  bool  // every rounding to bf16 or f16 that the program has takes place; XLA's default drops one whose result is widened again
 }
 
-// OptionsFor are the options that every program is compiled with: a partition on each of the devices. On the CPU a NaN stays a NaN.
+// OptionsFor are the options that every program is compiled with: a partition on each of the devices. On the CPU a NaN stays a NaN, and numbers are
+// rounded where the program says, as torch rounds there.
 func OptionsFor(devices []*Device, cpu bool) CompileOptions {
 	n := len(devices)
-	o := CompileOptions{NumPartitions: n, SPMD: n > 1, Shardy: n > 1, PropagateNaN: cpu}
+	o := CompileOptions{NumPartitions: n, SPMD: n > 1, Shardy: n > 1, PropagateNaN: cpu, KeepRounding: cpu}
 	for _, d := range devices {
 		o.DeviceIDs = append(o.DeviceIDs, d.ID)
 	}
@@ -78,10 +80,18 @@ func (o CompileOptions) Encode() []byte {
 		build = protoInt(build, buildUseShardy, 1)
 	}
 	out := protoBytes(nil, optBuildOptions, build)
-	if o.PropagateNaN {
-		entry := protoBytes(nil, mapKey, []byte("xla_cpu_enable_fast_min_max"))
-		entry = protoBytes(entry, mapValue, protoInt(nil, overrideBool, 0))
-		out = protoBytes(out, optOverrides, entry)
+	for _, off := range []struct {
+		set  bool
+		flag string
+	}{
+		{o.KeepRounding, "xla_allow_excess_precision"},
+		{o.PropagateNaN, "xla_cpu_enable_fast_min_max"},
+	} {
+		if off.set {
+			entry := protoBytes(nil, mapKey, []byte(off.flag))
+			entry = protoBytes(entry, mapValue, protoInt(nil, overrideBool, 0))
+			out = protoBytes(out, optOverrides, entry)
+		}
 	}
 	return out
 }

@@ -27,6 +27,9 @@ func TestCompileOptionsEncode(t *testing.T) {
 			"1a1c" + "08" + minusOne + "2002" + "2801" + "4a0b" + "0802" + "1001" + "1a05" + "0a0307ac02"},
 		{"override", CompileOptions{PropagateNaN: true}, "1a1a" + "08" + minusOne + "2001" + "2801" + "4a09" + "0801" + "1001" + "1a03" + "0a0100" +
 			"3a21" + "0a1b" + hex.EncodeToString([]byte("xla_cpu_enable_fast_min_max")) + "1202" + "1000"},
+		{"overrides", CompileOptions{PropagateNaN: true, KeepRounding: true}, "1a1a" + "08" + minusOne + "2001" + "2801" + "4a09" + "0801" + "1001" + "1a03" + "0a0100" +
+			"3a20" + "0a1a" + hex.EncodeToString([]byte("xla_allow_excess_precision")) + "1202" + "1000" +
+			"3a21" + "0a1b" + hex.EncodeToString([]byte("xla_cpu_enable_fast_min_max")) + "1202" + "1000"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, hex.EncodeToString(tt.opts.Encode())) })
