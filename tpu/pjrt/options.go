@@ -11,7 +11,7 @@ type CompileOptions struct {
 	SPMD          bool  // partition the module by its shardings
 	Shardy        bool  // the shardings are sdy attributes
 	PropagateNaN  bool  // CPU: a reduction by maximum or minimum over a NaN is NaN, as StableHLO has it; XLA:CPU's default is faster and drops it
-	KeepRounding  bool  // every rounding to bf16 or f16 that the program has takes place; XLA's default drops one whose result is widened again
+	KeepRounding  bool  // every operator rounds its result; XLA's default leaves that out where a result in bf16 is widened next
 }
 
 // OptionsFor are the options that every program is compiled with: a partition on each of the devices. On the CPU a NaN stays a NaN, and numbers are
