@@ -3,11 +3,11 @@
 //
 // usage: go run ./tools/bench [-tpuc FILE] [-python FILE] [-jax FILE] [-iree DIR] [-n 15] FOLDER
 //
-// FOLDER is what model.py made. Contenders: "probe", which is this program with the PJRT calls alone (library, executable, weights in place, one run);
-// "tpuc", by reference and with embedded weights; and, where they are named, JAX with a warm persistent cache (-jax: a Python that has it),
-// AOTInductor (-python: a Python with torch) and iree-run-module (-iree: the folder of IREE's programs). Every contender prints the mean of the outputs,
-// and one that differs from torch's is an error. The runs go round by round, so that all of them meet the
-// machine in the same states. Private memory is looked at in a run of its own.
+// FOLDER is what model.py made. Contenders: "probe", which is this program with the PJRT calls alone (library, executable, weights in place, one run), of
+// either program of tpuc's; "tpuc run", with embedded weights and by reference, each beside the probe of its program; and, where they are named, JAX
+// with a warm persistent cache (-jax: a Python that has it), AOTInductor (-python: a Python with torch) and iree-run-module (-iree: the folder of
+// IREE's programs). Every contender prints the mean of the outputs, and one that differs from torch's is an error. The runs go round by round, so that all
+// of them meet the machine in the same states. Private memory is looked at in a run of its own.
 package main
 
 import (
@@ -75,6 +75,7 @@ type bench struct {
 // contender is a command that runs the model once.
 type contender struct {
 	name  string
+	probe *contender // what it is compared with; nil: the first contender
 	args  []string
 	mean  *regexp.Regexp // of the line that is printed once the outputs are there: the first group is their mean
 	files []string       // what it reads, for cold runs
@@ -151,8 +152,10 @@ func (b *bench) prepare(ctx context.Context) error {
 	if err := command(ctx, b.tpuc, "compile", "-q", model, "-o", embedded, "--embed-weights"); err != nil {
 		return err
 	}
-	if err := writeProbe(embedded, inputs, lib.Path, b.file("probe")); err != nil {
-		return err
+	for path, folder := range map[string]string{reference: "probe-reference", embedded: "probe"} {
+		if err := writeProbe(path, model, inputs, lib.Path, b.file(folder)); err != nil {
+			return err
+		}
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -160,10 +163,17 @@ func (b *bench) prepare(ctx context.Context) error {
 	}
 	// tpuc's table has the mean in the last column, and only then ends the line.
 	table := regexp.MustCompile(`mean (\S+)`)
+	probe := func(name, folder string) *contender {
+		return &contender{name: name, args: []string{self, "probe", b.file(folder)}, mean: meanLine,
+			files: []string{lib.Path, filepath.Join(b.file(folder), "weights.bin"), filepath.Join(b.file(folder), "executable.bin")}}
+	}
+	run := func(name string, probe *contender, path string, files ...string) *contender {
+		return &contender{name: name, probe: probe, args: []string{b.tpuc, "run", path, "--inputs", inputs}, mean: table, files: append(files, lib.Path, path)}
+	}
+	bare, bareReference := probe("probe, embedded's program", "probe"), probe("probe, by reference's program", "probe-reference")
 	b.contenders = []*contender{
-		{name: "probe", args: []string{self, "probe", b.file("probe")}, mean: meanLine, files: []string{lib.Path, b.file("probe/weights.bin"), b.file("probe/executable.bin")}},
-		{name: "tpuc run, weights by reference", args: []string{b.tpuc, "run", reference, "--inputs", inputs}, mean: table, files: []string{lib.Path, reference, model}},
-		{name: "tpuc run, weights embedded", args: []string{b.tpuc, "run", embedded, "--inputs", inputs}, mean: table, files: []string{lib.Path, embedded}},
+		bare, run("tpuc run, weights embedded", bare, embedded),
+		bareReference, run("tpuc run, weights by reference", bareReference, reference, model),
 	}
 	if b.iree != "" {
 		c, err := b.prepareIREE(ctx)
@@ -301,14 +311,17 @@ func drop(files []string) error {
 func (b *bench) report(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\tfirst output, ms\tmin\tmax\tover probe\tcold\twhole process\tRssAnon, MB\t")
-	base := median(b.contenders[0].warm, first)
 	for _, c := range b.contenders {
+		base := b.contenders[0]
+		if c.probe != nil {
+			base = c.probe
+		}
 		firsts := make([]float64, len(c.warm))
 		for i, s := range c.warm {
 			firsts[i] = first(s)
 		}
 		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t%+.0f\t%.0f\t%.0f\t%.0f\t\n", c.name, median(c.warm, first), slices.Min(firsts), slices.Max(firsts),
-			median(c.warm, first)-base, median(c.cold, first), median(c.warm, func(s sample) float64 { return ms(s.whole) }),
+			median(c.warm, first)-median(base.warm, first), median(c.cold, first), median(c.warm, func(s sample) float64 { return ms(s.whole) }),
 			float64(c.anon)/1e6)
 	}
 	if err := t.Flush(); err != nil {

@@ -16,18 +16,22 @@ import (
 // align is a multiple at which a plugin uses host memory in place.
 const align = 64
 
-// writeProbe takes an artifact with embedded weights apart for the probe, its inputs among the arguments.
-func writeProbe(path, inputs, library, folder string) (err error) {
-	a, err := artifact.Open(path)
-	if err != nil {
+// writeProbe takes an artifact apart for the probe, its inputs among the arguments and the weights that it does not hold from the checkpoint.
+func writeProbe(path, checkpoint, inputs, library, folder string) (err error) {
+	var from sources
+	if from.artifact, err = artifact.Open(path); err != nil {
 		return err
 	}
-	defer a.Close()
-	given, err := weights.Open(inputs)
-	if err != nil {
+	defer from.artifact.Close()
+	if from.checkpoint, err = weights.Open(checkpoint); err != nil {
 		return err
 	}
-	defer given.Close()
+	defer from.checkpoint.Close()
+	if from.inputs, err = weights.Open(inputs); err != nil {
+		return err
+	}
+	defer from.inputs.Close()
+	a := from.artifact
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
@@ -47,7 +51,7 @@ func writeProbe(path, inputs, library, folder string) (err error) {
 	program := &a.Manifest.Programs[0]
 	p := plan{Library: library}
 	for _, slot := range program.Args {
-		x, err := elements(a, given, slot)
+		x, err := from.elements(slot)
 		if err != nil {
 			return err
 		}
@@ -74,15 +78,30 @@ func writeProbe(path, inputs, library, folder string) (err error) {
 	return os.WriteFile(filepath.Join(folder, "plan.json"), data, 0o666)
 }
 
+// sources are where arguments come from.
+type sources struct {
+	artifact           *artifact.Artifact
+	checkpoint, inputs weights.Source
+}
+
 // elements are those of one argument of the artifact's program.
-func elements(a *artifact.Artifact, given weights.Source, slot artifact.Slot) (*tensor.Tensor, error) {
+func (s sources) elements(slot artifact.Slot) (*tensor.Tensor, error) {
+	m := &s.artifact.Manifest
 	switch slot.Kind {
 	case artifact.KindInput:
-		return given.Load(fmt.Sprintf("input_%d", a.Manifest.Inputs[slot.Index].Ordinal))
-	case artifact.KindWeight:
-		return a.Tensor(a.Manifest.Weights[slot.Index])
+		return s.inputs.Load(fmt.Sprintf("input_%d", m.Inputs[slot.Index].Ordinal))
 	case artifact.KindConstant:
-		return a.Tensor(a.Manifest.Constants[slot.Index])
+		return s.artifact.Tensor(m.Constants[slot.Index])
+	case artifact.KindWeight:
+		w := m.Weights[slot.Index]
+		if w.Section != "" {
+			return s.artifact.Tensor(w)
+		}
+		e, err := w.Source()
+		if err != nil {
+			return nil, err
+		}
+		return weights.Lookup(s.checkpoint, e)
 	}
 	return nil, fmt.Errorf("the model has %s, wanted one without", slot.Kind)
 }
