@@ -26,10 +26,11 @@ var mayImport = map[string]string{
 	"ir/eval":   "ir ir/tensor ir/diag",
 
 	"frontend/pt2":       "ir ir/op ir/eval ir/tensor ir/weight ir/diag frontend/weights internal/compare internal/jsonerr",
-	"frontend/stablehlo": "ir ir/op ir/tensor ir/diag",
+	"frontend/stablehlo": "frontend/stablehlo/bytecode ir ir/op ir/tensor ir/diag",
 	"frontend/weights":   "frontend/weights/pickle ir/tensor ir/weight ir/diag internal/atomicfile internal/jsonerr internal/mmap internal/zipend",
 
-	"frontend/weights/pickle": "ir/tensor",
+	"frontend/weights/pickle":     "ir/tensor",
+	"frontend/stablehlo/bytecode": "",
 
 	"passes": "ir ir/op ir/text ir/eval ir/tensor ir/weight ir/diag tpu/chip internal/atomicfile",
 	"lower":  "ir ir/op ir/tensor tpu/chip ir/diag",

@@ -23,7 +23,7 @@ import (
 const (
 	KindArchive   = "archive"   // of torch.export
 	KindText      = "text"      // module in textual form
-	KindStableHLO = "stablehlo" // StableHLO text
+	KindStableHLO = "stablehlo" // StableHLO, as text or bytecode
 	KindArtifact  = "artifact"  // of tpuc compile
 	KindWeights   = "weights"   // safetensors, npz, or a checkpoint folder
 )

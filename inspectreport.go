@@ -20,7 +20,7 @@ func (s *Inspection) Write(w io.Writer) error {
 	case KindText:
 		row("kind", "module in textual form, %s", Bytes(s.Size))
 	case KindStableHLO:
-		row("kind", "StableHLO text, %s", Bytes(s.Size))
+		row("kind", "StableHLO, %s", Bytes(s.Size))
 	case KindArtifact:
 		s.writeArtifact(row)
 	case KindWeights:

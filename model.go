@@ -58,8 +58,8 @@ type Shapes struct {
 // maxText bounds a module in textual form.
 const maxText = 256 << 20
 
-// Load opens the model at path: a torch.export archive (.pt2, .pt2.gz), a module in textual form (.tpu), StableHLO text (.mlir, .stablehlo, or
-// by its first bytes), or an artifact (.tpuc) that holds the graph which it was compiled from.
+// Load opens the model at path: a torch.export archive (.pt2, .pt2.gz), a module in textual form (.tpu), StableHLO as text or bytecode (by
+// its name or its contents), or an artifact (.tpuc) that holds the graph which it was compiled from.
 func Load(ctx context.Context, path string, shapes Shapes) (*Model, error) {
 	m := &Model{Name: ModelName(path)}
 	if strings.HasSuffix(path, ".tpu") {
@@ -276,7 +276,7 @@ func isArtifact(path string) bool {
 // ModelName is the base name of a model's file without the extensions of models.
 func ModelName(path string) string {
 	name := filepath.Base(path)
-	for _, ext := range []string{".gz", ".pt2", ".tpu", ".mlir", ".stablehlo"} {
+	for _, ext := range append([]string{".gz", ".pt2", ".tpu"}, stableHLONames...) {
 		name = strings.TrimSuffix(name, ext)
 	}
 	return name

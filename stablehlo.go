@@ -2,7 +2,6 @@ package tpuc
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -11,18 +10,19 @@ import (
 	"tpuc/internal/mmap"
 )
 
-// stableHLONames are the extensions of StableHLO text.
-var stableHLONames = []string{".mlir", ".stablehlo"}
+// stableHLONames are the extensions of StableHLO, text or bytecode.
+var stableHLONames = []string{".mlir", ".stablehlo", ".mlirbc", ".bytecode"}
 
-// maxStableHLO bounds StableHLO text, whose literals may hold weights.
+// maxStableHLO bounds StableHLO, whose literals may hold weights.
 const maxStableHLO = 512 << 20
 
-// isStableHLO tells MLIR by its file's name or its first bytes.
+// isStableHLO tells MLIR by its file's name or its contents.
 func isStableHLO(path string) bool {
 	if slices.ContainsFunc(stableHLONames, func(ext string) bool { return strings.HasSuffix(path, ext) }) {
 		return true
 	}
-	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+	st, err := os.Stat(path)
+	if err != nil || !st.Mode().IsRegular() {
 		return false
 	}
 	f, err := os.Open(path)
@@ -30,11 +30,10 @@ func isStableHLO(path string) bool {
 		return false
 	}
 	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, 4096))
-	return err == nil && stablehlo.IsText(head)
+	return stablehlo.IsModule(f, st.Size())
 }
 
-// readStableHLO imports the text at path.
+// readStableHLO imports the module at path.
 func readStableHLO(path string) (*stablehlo.Program, error) {
 	data, err := mmap.ReadFile(path, maxStableHLO)
 	if err != nil {
@@ -45,7 +44,7 @@ func readStableHLO(path string) (*stablehlo.Program, error) {
 
 func (m *Model) loadStableHLO(path string, shapes Shapes) error {
 	if len(shapes.Dims) > 0 {
-		return fmt.Errorf("%s has no symbolic dimensions: the shapes of StableHLO text are fixed", path)
+		return fmt.Errorf("%s has no symbolic dimensions: the shapes of StableHLO are fixed", path)
 	}
 	p, err := readStableHLO(path)
 	if err != nil {

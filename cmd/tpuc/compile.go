@@ -28,7 +28,7 @@ func newCompile() *cobra.Command {
 		Short: "Compile a model into an artifact",
 		Long: `Compile a model into an artifact (.tpuc) that runs without Python and without compiling.
 
-MODEL is an archive that torch.export.save wrote (.pt2, .pt2.gz), StableHLO text as JAX writes it (.mlir),
+MODEL is an archive that torch.export.save wrote (.pt2, .pt2.gz), StableHLO as JAX writes it (.mlir, .mlirbc),
 or a module in tpuc's textual form (.tpu). It may be an artifact (.tpuc) that was compiled from an archive, for other sizes or another
 target: it holds the graph, and no archive is needed.
 No TPU is needed to compile for one. Unless --embed-weights is given the artifact names the model's file and

@@ -14,7 +14,7 @@ func newInspect() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Show what is inside a model, an artifact or a file of weights",
-		Long: `Show what is inside an archive (.pt2, .pt2.gz), StableHLO text (.mlir), a module in textual form (.tpu), an artifact (.tpuc), a safetensors
+		Long: `Show what is inside an archive (.pt2, .pt2.gz), StableHLO (.mlir, .mlirbc), a module in textual form (.tpu), an artifact (.tpuc), a safetensors
 or npz file, or a checkpoint folder. No plugin is needed.
 
 Of an archive: the version of torch, inputs and outputs with symbolic dimensions and their ranges, state, weights

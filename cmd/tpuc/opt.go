@@ -26,7 +26,7 @@ func newOpt() *cobra.Command {
 		Short: "Run passes on a model and print it as text",
 		Long: `Run passes on a model, all of a compile's or those named, and print the module in tpuc's textual form.
 
-MODEL is an archive (.pt2, .pt2.gz), StableHLO text (.mlir), or a module in textual form (.tpu); "--pass none" only prints it.
+MODEL is an archive (.pt2, .pt2.gz), StableHLO (.mlir, .mlirbc), or a module in textual form (.tpu); "--pass none" only prints it.
 The module is verified before the first and after every pass.`,
 		Example: `  tpuc opt model.pt2
   tpuc opt model.tpu --pass simplify,fold --stats

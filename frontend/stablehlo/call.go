@@ -227,8 +227,8 @@ func (c *call) spread(v *ir.Value, dims []int64) *ir.Value { return op.Broadcast
 func (c *call) refuseKnown() {
 	name := strings.TrimPrefix(c.o.name, "stablehlo.")
 	switch name {
-	case "all_reduce", "all_gather", "all_to_all", "reduce_scatter", "collective_permute", "collective_broadcast", "partition_id", "replica_id",
-		"cross-replica-sum", "sdy.manual_computation", "sdy.all_reduce", "sdy.all_gather", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute":
+	case "all_reduce", "all_gather", "all_to_all", "reduce_scatter", "collective_permute", "collective_broadcast", "collective_reduce", "async_start", "async_done",
+		"partition_id", "replica_id", "cross-replica-sum", "sdy.manual_computation", "sdy.all_reduce", "sdy.all_gather", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute":
 		c.unsupportedBut("export the function without shard_map or pmap: tpuc places computations on devices itself",
 			"a collective between devices, wanted a program for one device")
 	case "infeed", "outfeed", "send", "recv", "create_token", "after_all":

@@ -57,8 +57,37 @@ func (c *call) inlineFunction(name string) []*ir.Value {
 	return out
 }
 
-// composite is its decomposition: the name is a hint.
-func composite(c *call) []*ir.Value { return c.inlineFunction(c.o.attrs.word("decomposition")) }
+// composite is its decomposition, for the name is a hint. But an operation of CHLO, which an export for portable artifacts wraps so, is itself where the IR
+// has a word for it.
+func composite(c *call) []*ir.Value {
+	const wrapped = 1 // the version of what is wrapped so
+	if name := c.o.attrs.word("name"); strings.HasPrefix(name, "chlo.") && c.int("version", 0) == wrapped {
+		if out := c.unwrapped(name); out != nil {
+			return out
+		}
+	}
+	return c.inlineFunction(c.o.attrs.word("decomposition"))
+}
+
+// unwrapped applies the rule of the operation that a composite is named after; nothing where there is none, or none for this form.
+func (c *call) unwrapped(name string) []*ir.Value {
+	f := c.p.rules[name]
+	if f == nil {
+		return nil
+	}
+	o, before := c.o, len(c.b.Body)
+	inner := &operation{name: name, at: o.at, line: o.line, args: o.args, in: o.in, out: o.out}
+	if a, ok := o.attrs.find("composite_attributes"); ok {
+		inner.attrs = a.Dict.entries()
+	}
+	c.o = inner
+	out := f(c)
+	c.o = o
+	if out == nil {
+		c.b.Body = c.b.Body[:before]
+	}
+	return out
+}
 
 // identity leaves shardings out: the program is for one device.
 func identity(c *call) []*ir.Value {

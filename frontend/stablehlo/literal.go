@@ -71,7 +71,6 @@ func denseBytes(body string, t tensor.Type) (*tensor.Tensor, string) {
 	if err != nil {
 		return nil, "hex digits, two a byte"
 	}
-	size, want := int64(t.DType.Size()), t.Bytes()
 	if t.DType == tensor.Bool {
 		n := t.Elements()
 		switch {
@@ -86,12 +85,17 @@ func denseBytes(body string, t tensor.Type) (*tensor.Tensor, string) {
 		}
 		return nil, fmt.Sprintf("%d bytes for %s", (n+7)/8, t)
 	}
+	return rawLiteral(data, t)
+}
+
+// rawLiteral takes elements as they lie in memory, each in whole bytes, or one for all.
+func rawLiteral(data []byte, t tensor.Type) (*tensor.Tensor, string) {
 	switch int64(len(data)) {
-	case want:
-	case size:
+	case t.Bytes():
+	case int64(t.DType.Size()):
 		return repeat(&tensor.Tensor{Type: t.WithDims(), Data: data}, t), ""
 	default:
-		return nil, fmt.Sprintf("%d bytes for %s", want, t)
+		return nil, fmt.Sprintf("%d bytes for %s", t.Bytes(), t)
 	}
 	y := &tensor.Tensor{Type: t, Data: data}
 	if t.DType.IsInt() && t.DType.Bits() < 8 {

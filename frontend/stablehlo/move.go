@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"tpuc/frontend/stablehlo/bytecode"
 	"tpuc/ir"
 	"tpuc/ir/op"
 	"tpuc/ir/tensor"
@@ -37,6 +38,9 @@ func constant(c *call) []*ir.Value {
 	t := c.out()
 	body, ok := strings.CutPrefix(*a.Angle, "dense<")
 	if !ok {
+		if l := c.p.literal(*a.Angle); l != nil {
+			return one(c.namedLiteral(l, t))
+		}
 		c.unsupportedBut("print the module with its constants in the text: large_elements_limit must not cut them, resources must not hold them",
 			"the value is %s, wanted dense<...>", clip(*a.Angle))
 	}
@@ -64,6 +68,22 @@ func constant(c *call) []*ir.Value {
 	}
 	c.p.literals[c.o] = x
 	return one(c.spread(op.Constant.Make(c.b, op.ConstantAttr{Value: x}), t.Dims))
+}
+
+// namedLiteral is a literal whose elements do not stand in the text: all of them, as one that stands for all is never long.
+func (c *call) namedLiteral(l *bytecode.Literal, t tensor.Type) *ir.Value {
+	x := c.p.literals[c.o]
+	if x == nil { // otherwise in a function that is called again
+		if c.p.bytes += t.Bytes(); c.p.bytes > maxLiteral {
+			c.fail("more than %d bytes of constants, wanted at most that", int64(maxLiteral))
+		}
+		if int64(len(l.Data)) != t.Bytes() {
+			c.fail("literal of %d bytes, wanted %d for %s", len(l.Data), t.Bytes(), t)
+		}
+		x, _ = rawLiteral(l.Data, t)
+		c.p.literals[c.o] = x
+	}
+	return op.Constant.Make(c.b, op.ConstantAttr{Value: x})
 }
 
 func counter(c *call) []*ir.Value {

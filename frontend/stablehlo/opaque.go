@@ -76,6 +76,8 @@ func (w *opaqueText) write() string {
 			w.b.WriteString("%$" + text[1:])
 		case t.kind == tValue:
 			w.b.WriteString("%{" + strconv.Itoa(w.place(text)) + "}")
+		case t.kind == tAngle && c.p.literal(text) != nil:
+			w.b.WriteString(c.p.literal(text).Text())
 		case t.kind == tHash && s.aliases[text] != "":
 			w.b.WriteString(s.aliases[text])
 		default:

@@ -1,14 +1,16 @@
-// Package stablehlo reads StableHLO text, such as JAX, torch_xla and torchax export, into the IR: pretty and generic forms, functions,
-// control flow and regions. Operations that the IR has no word for travel as operators named opaque, which compile and are not evaluated.
-// It never reads MLIR bytecode, never executes anything and never compiles.
+// Package stablehlo reads StableHLO, such as JAX, torch_xla and torchax export, into the IR: text in pretty and generic form, and bytecode, which the
+// package bytecode turns into text; functions, control flow and regions. Operations that the IR has no word for travel as operators named opaque,
+// which compile and are not evaluated. It never executes anything and never compiles.
 package stablehlo
 
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
+	"tpuc/frontend/stablehlo/bytecode"
 	"tpuc/ir"
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
@@ -22,14 +24,21 @@ type Program struct {
 	Notes   []string // what was left out and does not change the numbers, sorted
 }
 
-// Bytecode begins MLIR bytecode, the form of portable artifacts.
-const Bytecode = "ML\xefR"
-
-// IsText reports whether data begins like MLIR text or bytecode, whatever the file's name.
-func IsText(data []byte) bool {
-	if bytes.HasPrefix(data, []byte(Bytecode)) {
+// IsModule reports whether a file of a size holds a module, whatever its name: it begins like MLIR text or bytecode, or is an export of JAX.
+func IsModule(r io.ReaderAt, size int64) bool {
+	head := make([]byte, min(size, 4096))
+	if _, err := r.ReadAt(head, 0); err != nil && err != io.EOF {
+		return false
+	}
+	if bytecode.IsBytecode(head) {
 		return true
 	}
+	_, _, ok := exportedModule(r, size)
+	return ok || isText(head)
+}
+
+// isText reports whether data begins like MLIR text.
+func isText(data []byte) bool {
 	for len(data) > 0 {
 		line, rest, _ := bytes.Cut(data, []byte("\n"))
 		line = bytes.TrimSpace(line)
@@ -46,20 +55,32 @@ func IsText(data []byte) bool {
 	return false
 }
 
-// Import reads a text; name is its file's name in locations. The module passes ir.Verify. An error is a diag.List of all mistakes and of
-// all operations that cannot be taken, each with line and column, or about the text as a whole. Import never panics.
+// Import reads text, bytecode, or an export of JAX, which holds bytecode; name is its file's name in locations. The module passes ir.Verify, and literals of bytecode share memory with src. An
+// error is a diag.List of all mistakes and of all operations that cannot be taken, each with line and column, or about the file as a whole. Lines of
+// bytecode are those of the text that it is turned into. Import never panics.
 func Import(name string, src []byte) (*Program, error) {
-	switch {
-	case bytes.HasPrefix(src, []byte(Bytecode)):
-		return nil, diag.Errorf(&diag.Loc{File: name}, "stablehlo/bytecode", "MLIR bytecode, wanted StableHLO text").
-			Note("a portable artifact is turned into text where it was made: jax.export's Exported.mlir_module(), or stablehlo-translate --deserialize")
-	case len(src) > maxSource:
+	if len(src) > maxSource {
 		return nil, diag.Errorf(&diag.Loc{File: name}, "stablehlo/size", "%d bytes, wanted at most %d", len(src), maxSource)
-	case !utf8.Valid(src):
+	}
+	if from, to, ok := exportedModule(bytes.NewReader(src), int64(len(src))); ok {
+		src = src[from:to]
+	}
+	var text string
+	var named map[string]*bytecode.Literal
+	if bytecode.IsBytecode(src) {
+		m, err := bytecode.Decode(src)
+		if err != nil {
+			return nil, diag.Errorf(&diag.Loc{File: name}, "stablehlo/bytecode", "%v", err)
+		}
+		text, named = m.Text, m.Literals
+	} else {
+		text = string(src)
+	}
+	if !utf8.ValidString(text) {
 		return nil, diag.Errorf(&diag.Loc{File: name}, "stablehlo/utf8", "bytes that are no UTF-8, wanted StableHLO text")
 	}
-	p := &importer{file: name, rules: allRules(), broken: make(map[string]bool), notes: make(map[string]bool), seen: make(map[string]bool), literals: make(map[*operation]*tensor.Tensor), locs: make(map[string]*diag.Loc), funcs: make(map[string]*function)}
-	p.lexed = lex(string(src), func(t token, want string) {
+	p := &importer{named: named, file: name, rules: allRules(), broken: make(map[string]bool), notes: make(map[string]bool), seen: make(map[string]bool), literals: make(map[*operation]*tensor.Tensor), locs: make(map[string]*diag.Loc), funcs: make(map[string]*function)}
+	p.lexed = lex(text, func(t token, want string) {
 		p.bad = append(p.bad, syntaxError{t, want})
 	})
 	for i := range p.bad {
@@ -94,7 +115,8 @@ type importer struct {
 	nodes    int   // made so far
 	bytes    int64 // of literals and opaque text so far
 	literals map[*operation]*tensor.Tensor
-	depth    int // of regions and calls in work
+	named    map[string]*bytecode.Literal // by the name in dense_resource<name>
+	depth    int                          // of regions and calls in work
 }
 
 // errorAt adds an error at an offset of the text.
@@ -141,6 +163,11 @@ func (p *importer) syntaxError(e *syntaxError) {
 		seen = "\"" + clip(p.text(e.t)) + "\""
 	}
 	p.errorAt(e.t.off, "stablehlo/syntax", "%s, wanted %s", seen, e.want)
+}
+
+// literal is the one behind dense_resource<name>; nil for none.
+func (p *importer) literal(angle string) *bytecode.Literal {
+	return p.named[strings.TrimSuffix(strings.TrimPrefix(angle, "dense_resource<"), ">")]
 }
 
 // note remembers something that was left out.

@@ -185,10 +185,10 @@ func TestModules(t *testing.T) {
 	})
 	t.Run("by content", func(t *testing.T) {
 		for _, s := range []string{"module {", "// a\n\n  module @m attributes {} {", "#loc = loc(unknown)\nmodule {", "func.func @f() {", "\"builtin.module\"() ({", "ML\xefR\x0d"} {
-			require.True(t, stablehlo.IsText([]byte(s)), s)
+			require.True(t, stablehlo.IsModule(strings.NewReader(s), int64(len(s))), s)
 		}
 		for _, s := range []string{"", "PK\x03\x04", "{}", "mesh {a=1}", "func @main() {"} {
-			require.False(t, stablehlo.IsText([]byte(s)), s)
+			require.False(t, stablehlo.IsModule(strings.NewReader(s), int64(len(s))), s)
 		}
 	})
 }
@@ -325,7 +325,7 @@ func TestErrors(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for name, tc := range map[string]struct{ src, want string }{
-		"bytecode":      {"ML\xefR\x0dStableHLO_v1.15.0", "MLIR bytecode, wanted StableHLO text"},
+		"bytecode":      {"ML\xefR\x0dStableHLO_v1.15.0", "the end, wanted a byte, at byte 22 of the file"},
 		"nothing":       {"", "0 public functions, wanted one, or one named main"},
 		"not utf8":      {"module { \xff }", "bytes that are no UTF-8"},
 		"recursion":     {"func.func @main(%x: tensor<f32>) -> tensor<f32> {\n  %0 = call @main(%x) : (tensor<f32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}", "calls itself"},
