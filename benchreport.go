@@ -18,7 +18,7 @@ func (r *BenchReport) Write(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "calls\t%d in %.3f s by %d sessions: %.1f a second\n", r.Calls, r.Wall, r.Concurrency, r.Throughput)
 	if s := r.Stats; s.Padded+s.Compiled+s.Recompiled > 0 {
-		fmt.Fprintf(t, "programs\t%d calls padded, %d programs compiled, %d compiled again\n", s.Padded, s.Compiled, s.Recompiled)
+		fmt.Fprintf(t, "programs\t%d calls padded, %d programs compiled, %d of them released, %d compiled again\n", s.Padded, s.Compiled, s.Released, s.Recompiled)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -21,18 +21,19 @@ import (
 
 // OpenOptions steer Open. The zero value opens an artifact as it is, and compiles a model for one CPU device.
 type OpenOptions struct {
-	Target    *chip.Target       // nil: an artifact's own, and the CPU for a model
-	Shapes    Shapes             // of a model; of an artifact Dims name the program whose ports a session has before its first call
-	Weights   string             // checkpoint file or folder instead of the recorded weights; empty: those
-	NoCompile bool               // compiling is an error, runtime.ErrCompileForbidden
-	OnMiss    runtime.Policy     // what becomes of a call whose shapes no program has; empty: runtime.Strict
-	Plugin    plugin.Options     // where the plugin is looked for
-	Timeout   time.Duration      // as CompileOptions.Timeout
-	CrashDir  string             // folder for reproducers of crashes; empty: the present one
-	Notify    func(phase string) // told when a phase of a compile begins, as CompileOptions.Notify is; may be nil
-	Note      func(line string)  // told what the user should know, such as that a program is compiled again; may be nil
-	Exe       string             // program that can be a compile child; empty: this one
-	Cache     *Cache             // where executables come from and are kept; nil: each is compiled
+	Target      *chip.Target       // nil: an artifact's own, and the CPU for a model
+	Shapes      Shapes             // of a model; of an artifact Dims name the program whose ports a session has before its first call
+	Weights     string             // checkpoint file or folder instead of the recorded weights; empty: those
+	NoCompile   bool               // compiling is an error, runtime.ErrCompileForbidden
+	OnMiss      runtime.Policy     // what becomes of a call whose shapes no program has; empty: runtime.Strict
+	MaxPrograms int                // further programs of the policy Compile that are kept; as runtime.Options.MaxPrograms
+	Plugin      plugin.Options     // where the plugin is looked for
+	Timeout     time.Duration      // as CompileOptions.Timeout
+	CrashDir    string             // folder for reproducers of crashes; empty: the present one
+	Notify      func(phase string) // told when a phase of a compile begins, as CompileOptions.Notify is; may be nil
+	Note        func(line string)  // told what the user should know, such as that a program is compiled again; may be nil
+	Exe         string             // program that can be a compile child; empty: this one
+	Cache       *Cache             // where executables come from and are kept; nil: each is compiled
 }
 
 // Opened is a model on a device, ready for sessions, with the files that it needs.
@@ -86,7 +87,7 @@ func (m *Opened) open(ctx context.Context, path string, o OpenOptions) error {
 	if o.NoCompile && o.OnMiss == runtime.Compile {
 		return errors.New("compiling is forbidden, and shapes that no program has are to be compiled: wanted one of both")
 	}
-	ro := runtime.Options{Plugin: o.Plugin, Weights: m.source, Notify: o.Note, OnMiss: o.OnMiss}
+	ro := runtime.Options{Plugin: o.Plugin, Weights: m.source, Notify: o.Note, OnMiss: o.OnMiss, MaxPrograms: o.MaxPrograms}
 	if !o.NoCompile {
 		ro.Compiler = compiler{o: o}
 	}

@@ -14,7 +14,7 @@ func newBench() *cobra.Command {
 	var inputs, dims []string
 	var random uint64
 	var weights string
-	var onMiss policyFlag
+	var onMiss missFlags
 	var noCompile, asJSON bool
 	c := &cobra.Command{
 		Use:   "bench ARTIFACT",
@@ -43,11 +43,10 @@ side by side, each with its own state. Before them calls are made for --warmup t
 			if err := o.Check(); err != nil {
 				return usagef("%v", err)
 			}
-			policy, err := onMiss.policy()
-			if err != nil {
+			oo := tpuc.OpenOptions{Weights: weights, NoCompile: noCompile, Plugin: f.plugin()}
+			if err := onMiss.set(&oo); err != nil {
 				return err
 			}
-			oo := tpuc.OpenOptions{Weights: weights, NoCompile: noCompile, OnMiss: policy, Plugin: f.plugin()}
 			return runBench(c, args[0], f, oo, co, o, asJSON)
 		},
 	}

@@ -12,7 +12,7 @@ import (
 func newRun() *cobra.Command {
 	f, calls := &compileFlags{}, &callFlags{}
 	var noCompile bool
-	var onMiss policyFlag
+	var onMiss missFlags
 	c := &cobra.Command{
 		Use:   "run ARTIFACT|MODEL",
 		Short: "Run an artifact, or compile a model and run it",
@@ -48,7 +48,7 @@ compile a further program (docs/runtime.md).`,
 			if c.Flags().Changed("target") {
 				o.Target = &target
 			}
-			if o.OnMiss, err = onMiss.policy(); err != nil {
+			if err := onMiss.set(&o); err != nil {
 				return err
 			}
 			if err := f.check(); err != nil {
@@ -65,11 +65,14 @@ compile a further program (docs/runtime.md).`,
 	return c
 }
 
-// policyFlag is --on-miss of the verbs that run artifacts.
-type policyFlag string
+// missFlags say, for the verbs that run artifacts, what becomes of shapes that no program has.
+type missFlags struct {
+	policy string
+	most   int
+}
 
-func (f *policyFlag) add(c *cobra.Command) {
-	c.Flags().StringVar((*string)(f), "on-miss", string(runtime.Strict), "what becomes of shapes that no program has: strict (an error), compile or pad")
+func (f *missFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.policy, "on-miss", string(runtime.Strict), "what becomes of shapes that no program has: strict (an error), compile or pad")
 	complete(c, "on-miss", func() []string {
 		var out []string
 		for _, p := range runtime.Policies {
@@ -77,14 +80,22 @@ func (f *policyFlag) add(c *cobra.Command) {
 		}
 		return out
 	})
+	c.Flags().IntVar(&f.most, "max-programs", runtime.DefaultMaxPrograms, "with --on-miss compile, keep at most so many compiled programs in memory: those not used for longest go; 0: no limit")
 }
 
-func (f policyFlag) policy() (runtime.Policy, error) {
-	p, err := runtime.ParsePolicy(string(f))
-	if err != nil {
-		return "", usagef("--on-miss: %v", err)
+// set puts the flags into o.
+func (f *missFlags) set(o *tpuc.OpenOptions) error {
+	p, err := runtime.ParsePolicy(f.policy)
+	switch {
+	case err != nil:
+		return usagef("--on-miss: %v", err)
+	case f.most < 0:
+		return usagef("--max-programs is %d, wanted 0 or more", f.most)
+	case f.most == 0:
+		f.most = -1
 	}
-	return p, nil
+	o.OnMiss, o.MaxPrograms = p, f.most
+	return nil
 }
 
 func runRun(c *cobra.Command, path string, f *compileFlags, calls *callFlags, o tpuc.OpenOptions, co tpuc.CallOptions, dims map[string]int64) (err error) {

@@ -33,7 +33,7 @@ func ParsePolicy(s string) (Policy, error) {
 	return "", fmt.Errorf("policy %q, wanted one of %v", s, Policies)
 }
 
-// choose finds the program for inputs, or makes one. how is not nil where they are smaller than the program's.
+// choose finds the program for inputs, or makes one, and holds it for the call. how is not nil where they are smaller than the program's.
 func (m *Model) choose(ctx context.Context, inputs []*tensor.Tensor) (p *program, how *padding, err error) {
 	if p = m.exact(inputs); p != nil {
 		m.stats.exact.Add(1)
@@ -41,9 +41,7 @@ func (m *Model) choose(ctx context.Context, inputs []*tensor.Tensor) (p *program
 	}
 	switch m.opts.OnMiss {
 	case Pad:
-		if p, how = m.padded(inputs); p != nil {
-			m.tellPadded(p, how)
-			m.stats.padded.Add(1)
+		if p, how = m.holdPadded(inputs); p != nil {
 			return p, how, nil
 		}
 	case Compile:
@@ -52,37 +50,55 @@ func (m *Model) choose(ctx context.Context, inputs []*tensor.Tensor) (p *program
 			m.stats.refused.Add(1)
 			return nil, nil, err
 		}
-		j := m.further(dims, inputs)
-		if p, how = m.padded(inputs); p != nil {
-			m.tellPadded(p, how)
-			m.stats.padded.Add(1)
-			return p, how, nil
-		}
-		if err := j.wait(ctx); err != nil {
-			if ctx.Err() != nil {
-				m.stats.failed.Add(1)
-			} else {
-				m.stats.refused.Add(1)
+		for again := true; again; {
+			j := m.further(dims, inputs)
+			if p, how = m.holdPadded(inputs); p != nil {
+				return p, how, nil
 			}
-			return nil, nil, err
-		}
-		if p = m.exact(inputs); p != nil {
-			m.stats.exact.Add(1)
-			return p, nil, nil
+			if err := j.wait(ctx); err != nil {
+				if ctx.Err() != nil {
+					m.stats.failed.Add(1)
+				} else {
+					m.stats.refused.Add(1)
+				}
+				return nil, nil, err
+			}
+			if p = m.exact(inputs); p != nil {
+				m.stats.exact.Add(1)
+				return p, nil, nil
+			}
+			m.mu.Lock()
+			again = m.jobs[dimFlags(dims)] != j // it was released before this call could hold it
+			m.mu.Unlock()
 		}
 	}
 	m.stats.refused.Add(1)
 	return nil, nil, m.mismatch(inputs)
 }
 
-// exact is the program of the inputs' shapes, or nil.
+// exact is the program of the inputs' shapes, held, or nil.
 func (m *Model) exact(inputs []*tensor.Tensor) *program {
 	for _, p := range *m.programs.Load() {
-		if fits(p.inputs, inputs) {
+		if fits(p.inputs, inputs) && m.hold(p) {
 			return p
 		}
 	}
 	return nil
+}
+
+// holdPadded is a larger program that may serve inputs with padding, held and counted, or nil.
+func (m *Model) holdPadded(inputs []*tensor.Tensor) (*program, *padding) {
+	for {
+		p, how := m.padded(inputs)
+		if p == nil {
+			return nil, nil
+		}
+		if m.hold(p) { // otherwise it was released meanwhile, and is no longer in the list
+			m.tellPadded(p, how)
+			m.stats.padded.Add(1)
+			return p, how
+		}
+	}
 }
 
 func fits(want []tensor.Type, inputs []*tensor.Tensor) bool {

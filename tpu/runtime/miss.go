@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"tpuc/ir/tensor"
@@ -89,8 +90,7 @@ func (m *Model) further(dims map[string]int64, inputs []*tensor.Tensor) *job {
 	}
 	m.jobs[key] = j
 	m.stats.compiling.Add(1)
-	words := strings.ReplaceAll(strings.TrimPrefix(strings.ReplaceAll(key, " --dim ", ", "), "--dim "), "=", " = ")
-	line := fmt.Sprintf("compiling a program for %s%s", words, m.changed(*m.programs.Load(), inputs))
+	line := fmt.Sprintf("compiling a program for %s%s", words(key), m.changed(*m.programs.Load(), inputs))
 	m.background.Go(func() {
 		m.making.Lock()
 		defer m.making.Unlock()
@@ -99,10 +99,10 @@ func (m *Model) further(dims map[string]int64, inputs []*tensor.Tensor) *job {
 		j.err = m.specialize(m.ctx, dims)
 		if j.err == nil {
 			m.stats.compiled.Add(1)
-			m.notify(fmt.Sprintf("compiled a program for %s in %.1f s", words, time.Since(start).Seconds()))
+			m.notify(fmt.Sprintf("compiled a program for %s in %.1f s", words(key), time.Since(start).Seconds()))
 		} else {
 			m.stats.compileFailures.Add(1)
-			j.err = fmt.Errorf("no program for %s: %w", words, j.err)
+			j.err = fmt.Errorf("no program for %s: %w", words(key), j.err)
 			if m.ctx.Err() == nil {
 				m.notify(j.err.Error())
 			}
@@ -111,6 +111,11 @@ func (m *Model) further(dims map[string]int64, inputs []*tensor.Tensor) *job {
 		close(j.done)
 	})
 	return j
+}
+
+// words is such as "s0 = 4, s1 = 16" of "--dim s0=4 --dim s1=16".
+func words(flags string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(strings.ReplaceAll(flags, " --dim ", ", "), "--dim "), "=", " = ")
 }
 
 // specialize has a further program made and takes it in.
@@ -132,7 +137,7 @@ func (m *Model) specialize(ctx context.Context, dims map[string]int64) error {
 	if err := m.checkReplaced(); err != nil {
 		return errors.Join(err, art.Close())
 	}
-	return m.takeIn(ctx, art)
+	return m.takeIn(ctx, art, dimFlags(dims))
 }
 
 // checkReplaced refuses an artifact that is another one than when the model was opened: a program of its graph may differ in more than its sizes.
@@ -151,17 +156,36 @@ func (m *Model) checkReplaced() error {
 	return err
 }
 
-// takeIn adds the programs of another artifact of the same model, which is the model's to close from here on.
-func (m *Model) takeIn(ctx context.Context, art *artifact.Artifact) error {
+// takeIn adds the programs of another artifact of the same model, made for sizes, which is the model's to close from here on. Others are released where
+// there are too many then.
+func (m *Model) takeIn(ctx context.Context, art *artifact.Artifact, sizes string) error {
 	m.loading.Lock()
 	defer m.loading.Unlock()
-	m.artifacts = append(m.artifacts, art)
+	m.artifacts[art] = new(sync.WaitGroup)
+	added, err := m.loadFurther(ctx, art, sizes)
+	if err != nil {
+		m.closeFurther(art)
+		return err
+	}
+	m.mu.Lock()
+	for _, p := range added {
+		m.use(p)
+	}
+	programs := slices.Concat(*m.programs.Load(), added)
+	m.programs.Store(&programs)
+	m.mu.Unlock()
+	m.release(added)
+	return m.dropSource()
+}
+
+// loadFurther loads the programs of another artifact of the same model; loading is held.
+func (m *Model) loadFurther(ctx context.Context, art *artifact.Artifact, sizes string) ([]*program, error) {
 	own, man := m.Manifest(), &art.Manifest
 	if man.Model != own.Model || man.Target != own.Target || !slices.EqualFunc(man.Inputs, own.Inputs, equalSignatures) || !slices.EqualFunc(man.Outputs, own.Outputs, equalSignatures) {
-		return fmt.Errorf("the further program is of model %s for %s with other inputs or outputs, wanted %s for %s", man.Model.Name, man.Target.Name, own.Model.Name, own.Target.Name)
+		return nil, fmt.Errorf("the further program is of model %s for %s with other inputs or outputs, wanted %s for %s", man.Model.Name, man.Target.Name, own.Model.Name, own.Target.Name)
 	}
 	if reason := m.unfit(man); reason != "" {
-		return errors.New(reason)
+		return nil, errors.New(reason)
 	}
 	var added []*program
 	for i := range man.Programs {
@@ -169,6 +193,7 @@ func (m *Model) takeIn(ctx context.Context, art *artifact.Artifact) error {
 		if err == nil {
 			var p *program
 			if p, err = m.newProgram(ctx, art, i, exe); err == nil {
+				p.sizes = sizes
 				added = append(added, p)
 			}
 		}
@@ -176,12 +201,10 @@ func (m *Model) takeIn(ctx context.Context, art *artifact.Artifact) error {
 			for _, p := range added {
 				p.exe.Close()
 			}
-			return err
+			return nil, err
 		}
 	}
-	programs := slices.Concat(*m.programs.Load(), added)
-	m.programs.Store(&programs)
-	return m.dropSource()
+	return added, nil
 }
 
 func equalSignatures(a, b artifact.Signature) bool {

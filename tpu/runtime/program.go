@@ -24,6 +24,11 @@ type program struct {
 	slots           []artifact.Slot   // Args, with state by the model's list
 	results         [][]artifact.Slot // Results, likewise
 	layouts         []pjrt.Layout     // by argument; empty: row-major, as inputs are
+
+	sizes    string // of a further program: what it was made for, as flags; empty: one of the model's own artifact
+	held     int    // calls that are about to start it; this and what follows are guarded by the model's mu
+	used     int64  // the model's uses when a call chose it last
+	released bool
 }
 
 // newProgram takes over a loaded executable of a program of art, and puts what it takes onto the device. It closes exe where it fails.
@@ -167,7 +172,7 @@ func (m *Model) place(ctx context.Context, p *program) error {
 			return err
 		}
 		var inPlace bool
-		if p.fixed[i], inPlace, err = m.putFixed(ctx, t, p.layouts[i]); err != nil {
+		if p.fixed[i], inPlace, err = m.putFixed(ctx, t, p.layouts[i], m.artifacts[p.art]); err != nil {
 			return fmt.Errorf("%s %q: %w", w.Class, w.Name, err)
 		}
 		m.inPlace = m.inPlace || inPlace && bound[k].Name != ""

@@ -36,6 +36,9 @@ type Options struct {
 	Weights weights.Source
 	// OnMiss says what becomes of a call whose shapes no program has.
 	OnMiss Policy
+	// MaxPrograms is how many further programs the policy Compile keeps on the device: beyond it those not used for longest are released, when no
+	// call uses them. 0 is DefaultMaxPrograms, below 0 no bound. Programs of the artifact stay.
+	MaxPrograms int
 	// Compiler is asked where an executable does not fit the plugin and, with the policy Compile, for further programs. Nil takes Command where
 	// Tpuc or the policy asks for it, and forbids compiling otherwise.
 	Compiler Compiler
@@ -59,11 +62,11 @@ type Model struct {
 	programs atomic.Pointer[[]*program] // the artifact's in order, then further ones; the list is replaced, never changed
 	stats    counters
 
-	loading   sync.Mutex           // held while programs are loaded; guards what follows up to the wait groups
-	artifacts []*artifact.Artifact // of further programs
-	source    weights.Source       // of weights by reference; nil without any, or after they were copied
-	own       bool                 // source was found and not given: it is the model's to close, and recorded digests must hold
-	inPlace   bool                 // the plugin uses source's memory in place
+	loading   sync.Mutex                             // held while programs are loaded; guards what follows up to the wait groups
+	artifacts map[*artifact.Artifact]*sync.WaitGroup // of further programs, with the memory of theirs that the plugin reads
+	source    weights.Source                         // of weights by reference; nil without any, or after they were copied
+	own       bool                                   // source was found and not given: it is the model's to close, and recorded digests must hold
+	inPlace   bool                                   // the plugin uses source's memory in place
 	bound     bindings
 	fixed     map[fixedKey]*pjrt.Buffer // weights and constants
 	told      map[string]bool           // reasons to compile again
@@ -82,6 +85,7 @@ type Model struct {
 	sessions map[*Session]bool
 	jobs     map[string]*job // further programs by their sizes
 	padsTold map[string]bool // sizes that a larger program serves
+	uses     int64           // of further programs so far
 
 	closeWait time.Duration // shorter in tests
 }
@@ -103,7 +107,8 @@ func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{art: art, opts: opts, sessions: make(map[*Session]bool), fixed: make(map[fixedKey]*pjrt.Buffer), told: make(map[string]bool),
-		jobs: make(map[string]*job), padsTold: make(map[string]bool), closeWait: closeWait}
+		artifacts: make(map[*artifact.Artifact]*sync.WaitGroup),
+		jobs:      make(map[string]*job), padsTold: make(map[string]bool), closeWait: closeWait}
 	m.programs.Store(&[]*program{})
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if err := m.open(ctx); err != nil {
@@ -236,8 +241,11 @@ func (m *Model) Close() error {
 	if m.own {
 		errs = append(errs, m.source.Close())
 	}
-	for _, a := range m.artifacts {
+	m.loading.Lock()
+	defer m.loading.Unlock()
+	for a := range m.artifacts {
 		errs = append(errs, a.Close())
 	}
+	clear(m.artifacts)
 	return errors.Join(append(errs, m.art.Close())...)
 }

@@ -119,6 +119,16 @@ func (s *Session) Close() {
 	s.model.mu.Unlock()
 }
 
+// forget drops what the session keeps for calls of p, which is released and not held.
+func (s *Session) forget(p *program) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.args[p]; a != nil {
+		a.Close()
+		delete(s.args, p)
+	}
+}
+
 // Program describes the last call that was started, its types those of the call, and before the first call the artifact's first program.
 func (s *Session) Program() *artifact.Program {
 	s.mu.Lock()
@@ -175,6 +185,7 @@ func (s *Session) begin(ctx context.Context, inputs []*tensor.Tensor, timing *Ti
 	if err != nil {
 		return nil, err
 	}
+	defer s.model.letGo(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost != nil {

@@ -18,26 +18,28 @@ import (
 	"tpuc/ir/tensor"
 )
 
-// TestSoak makes calls of mixed shapes on 24 goroutines under each policy, for a second each or, together, for as long as TPUC_SOAK says, such as 10m. Every
-// output is checked; there is no error but those that the policy must give, memory does not grow, and the counters add up.
+// TestSoak makes calls of mixed shapes on 24 goroutines under each policy, and under the policy to compile with few programs kept, for a second each or,
+// together, for as long as TPUC_SOAK says, such as 10m. Every output is checked; there is no error but those that the policy must give, memory does not
+// grow, and the counters add up.
 func TestSoak(t *testing.T) {
 	each := time.Second
 	if s := os.Getenv("TPUC_SOAK"); s != "" {
 		all, err := time.ParseDuration(s)
 		require.NoError(t, err)
-		each = all / time.Duration(len(Policies))
+		each = all / time.Duration(len(Policies)+1)
 	}
 	for _, policy := range Policies {
-		t.Run(string(policy), func(t *testing.T) { soak(t, policy, each) })
+		t.Run(string(policy), func(t *testing.T) { soak(t, policy, 0, each) })
 	}
+	t.Run("compile, few kept", func(t *testing.T) { soak(t, Compile, 3, each) })
 }
 
 // soaked counts what the callers saw.
 type soaked struct{ ran, refused, failed atomic.Int64 }
 
-func soak(t *testing.T, policy Policy, length time.Duration) {
+func soak(t *testing.T, policy Policy, kept int, length time.Duration) {
 	const callers, most = 24, 12
-	model := open(t, rows(t, 1, 2, 4, 8), Options{OnMiss: policy, Compiler: &maker{t: t, lib: cpuPlugin(t)}})
+	model := open(t, rows(t, 1, 2, 4, 8), Options{OnMiss: policy, MaxPrograms: kept, Compiler: &maker{t: t, lib: cpuPlugin(t)}})
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	var seen soaked
@@ -80,8 +82,15 @@ func soak(t *testing.T, policy Policy, length time.Duration) {
 		require.Positive(t, s.Padded)
 		require.Zero(t, s.Compiled)
 	case Compile:
-		require.Equal(t, int64(most-3), s.Compiled)
 		require.Zero(t, s.Refused)
+		if kept == 0 {
+			require.Equal(t, int64(most-3), s.Compiled)
+			require.Zero(t, s.Released)
+			break
+		}
+		require.Equal(t, int64(kept), s.Compiled-s.Released)
+		require.Positive(t, s.Released)
+		require.Eventually(t, func() bool { return mapped(model) == kept }, 10*time.Second, time.Millisecond)
 	}
 	if runtime.GOOS == "linux" {
 		late := anon(t)

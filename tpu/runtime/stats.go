@@ -11,6 +11,7 @@ type Stats struct {
 	Failed  int64 `json:"failed"`  // calls that ended before a program ran for another reason: a lost session, the end of a context
 
 	Compiled        int64 `json:"compiled"`         // further programs that were compiled and taken in
+	Released        int64 `json:"released"`         // of those, to keep to MaxPrograms
 	CompileFailures int64 `json:"compile_failures"` // further programs that could not be had
 	Compiling       int64 `json:"compiling"`        // now
 	Recompiled      int64 `json:"recompiled"`       // programs of the artifact whose executable was of no use here
@@ -19,8 +20,8 @@ type Stats struct {
 
 // counters are the model's own, kept without a lock.
 type counters struct {
-	calls, exact, padded, refused, failed                    atomic.Int64
-	compiled, compileFailures, compiling, recompiled, relaid atomic.Int64
+	calls, exact, padded, refused, failed                              atomic.Int64
+	compiled, compileFailures, compiling, recompiled, relaid, released atomic.Int64
 }
 
 // Stats are the counts at this moment. While calls are being made they may be out of step by those.
@@ -29,6 +30,6 @@ func (m *Model) Stats() Stats {
 	return Stats{
 		Calls: c.calls.Load(), Exact: c.exact.Load(), Padded: c.padded.Load(), Refused: c.refused.Load(), Failed: c.failed.Load(),
 		Compiled: c.compiled.Load(), CompileFailures: c.compileFailures.Load(), Compiling: c.compiling.Load(), Recompiled: c.recompiled.Load(),
-		Relaid: c.relaid.Load(),
+		Relaid: c.relaid.Load(), Released: c.released.Load(),
 	}
 }

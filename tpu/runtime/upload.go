@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"tpuc/frontend/weights"
@@ -153,8 +154,9 @@ func (m *Model) contents(art *artifact.Artifact, w artifact.Weight, b weights.Bo
 }
 
 // putFixed uploads a tensor that is only read, in place where the plugin can: its memory must live until inUse is done. layout is that on the
-// device, empty for row-major.
-func (m *Model) putFixed(ctx context.Context, t *tensor.Tensor, layout pjrt.Layout) (b *pjrt.Buffer, inPlace bool, err error) {
+// device, empty for row-major. users, if not nil, counts the use too: the model's own artifact
+// has none, as it stays mapped.
+func (m *Model) putFixed(ctx context.Context, t *tensor.Tensor, layout pjrt.Layout, users *sync.WaitGroup) (b *pjrt.Buffer, inPlace bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, context.Cause(ctx)
 	}
@@ -171,6 +173,10 @@ func (m *Model) putFixed(ctx context.Context, t *tensor.Tensor, layout pjrt.Layo
 	}
 	done.Add(1)
 	h.Done = done.Done
+	if users != nil {
+		users.Add(1)
+		h.Done = func() { users.Done(); done.Done() }
+	}
 	if b, err = m.client.BufferFromHost(h); err != nil {
 		return nil, false, err
 	}
