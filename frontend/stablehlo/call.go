@@ -3,7 +3,9 @@ package stablehlo
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tpuc/ir"
@@ -19,7 +21,7 @@ type rule func(c *call) []*ir.Value
 // allRules are all rules by name, a family a file.
 func allRules() map[string]rule {
 	all := make(map[string]rule)
-	for _, family := range []map[string]rule{elementwiseRules, moveRules, linearRules, reduceRules, indexRules, controlRules, callRules} {
+	for _, family := range []map[string]rule{elementwiseRules, moveRules, linearRules, batchNormRules, reduceRules, indexRules, controlRules, callRules} {
 		maps.Copy(all, family)
 	}
 	return all
@@ -54,13 +56,12 @@ func (c *call) run() (out []*ir.Value, err *diag.Error) {
 	if tupleRules[c.o.name] != nil {
 		return tupleRules[c.o.name](c), nil
 	}
-	for i, t := range c.o.out {
-		if t.bad != "" {
-			c.unsupported("result %d is %s, wanted %s", i, clip(t.text), t.bad)
-		}
-	}
 	whole := true
 	for i, a := range c.o.args {
+		if t, ok := c.s.tuple(a.name); ok && c.o.name == "func.call" {
+			c.args = append(c.args, t...)
+			continue
+		}
 		v := c.p.value(c.s, a)
 		if v != nil && i < len(c.o.in) && len(c.o.in) == len(c.o.args) {
 			if t := c.o.in[i]; t.bad == "" && !t.Equal(v.Type) {
@@ -73,6 +74,11 @@ func (c *call) run() (out []*ir.Value, err *diag.Error) {
 	if !whole {
 		return nil, nil
 	}
+	for i, t := range c.o.out {
+		if t.bad != "" {
+			c.unsupportedBut(t.instead, "result %d is %s, wanted %s", i, clip(t.text), t.bad)
+		}
+	}
 	c.refuseKnown()
 	if f := c.p.rules[c.o.name]; f != nil {
 		before := len(c.b.Body)
@@ -84,13 +90,16 @@ func (c *call) run() (out []*ir.Value, err *diag.Error) {
 	if out == nil {
 		out = c.opaque()
 	}
-	if len(out) != len(c.o.out) || c.o.named != len(out) && c.o.named != 0 {
+	if named := len(out); len(out) != len(c.o.out) || c.o.named != 0 && c.o.named != named && !c.o.tuple {
 		c.fail("%d results named, %d by its signature, wanted %d", c.o.named, len(c.o.out), len(out))
 	}
 	for i, v := range out {
 		if !v.Type.Equal(c.o.out[i].Type) {
 			c.fail("result %d is %s, wanted %s by its operands and attributes", i, c.o.out[i].Type, v.Type)
 		}
+	}
+	if c.o.tuple {
+		c.tuple = out
 	}
 	return out, nil
 }
@@ -103,8 +112,13 @@ func (c *call) unsupported(format string, args ...any) {
 	panic(opError{code: "stablehlo/unsupported", msg: fmt.Sprintf(format, args...)})
 }
 
+// unsupportedBut says what to do instead in a note, if there is one.
 func (c *call) unsupportedBut(note, format string, args ...any) {
-	panic(opError{code: "stablehlo/unsupported", msg: fmt.Sprintf(format, args...), notes: []string{note}})
+	e := opError{code: "stablehlo/unsupported", msg: fmt.Sprintf(format, args...)}
+	if note != "" {
+		e.notes = []string{note}
+	}
+	panic(e)
 }
 
 // abandoned is thrown where something inside of the operation failed and is reported.
@@ -165,6 +179,19 @@ func (c *call) int(name string, def int64) int64 {
 		c.fail("%s has %d values, wanted 1", name, len(v))
 	}
 	return v[0]
+}
+
+// float is an attribute of a finite number.
+func (c *call) float(name string) float64 {
+	a, ok := c.o.attrs.find(name)
+	if !ok || a.Num == nil {
+		c.fail("no %s, wanted a number", name)
+	}
+	v, err := strconv.ParseFloat(*a.Num, 64)
+	if err != nil || math.IsInf(v, 0) {
+		c.fail("%s is %s, wanted a decimal number", name, clip(*a.Num))
+	}
+	return v
 }
 
 // flag is an attribute of a bool, false where it is absent.

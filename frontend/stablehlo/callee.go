@@ -35,15 +35,30 @@ func (c *call) inlineFunction(name string) []*ir.Value {
 	}
 	f.busy = true
 	defer func() { f.busy = false }()
-	if len(f.params) != len(c.args) {
-		c.fail("%d operands, wanted %d as function @%s", len(c.args), len(f.params), name)
+	if len(f.params) != len(c.o.args) {
+		c.fail("%d operands, wanted %d as function @%s", len(c.o.args), len(f.params), name)
 	}
 	s := newScope(nil)
+	args := c.args
 	for i, p := range f.params {
-		if p.typ.bad != "" || !p.typ.Equal(c.args[i].Type) {
-			c.fail("operand %d is %s, wanted %s as function @%s", i, c.args[i].Type, clip(p.typ.text), name)
+		types := p.typ.elements
+		if types == nil {
+			types = []typ{p.typ}
 		}
-		s.set(p.name, c.args[i])
+		if len(types) > len(args) {
+			c.fail("operand %d has %d elements, wanted %d as function @%s", i, len(args), len(types), name)
+		}
+		for j, t := range types {
+			if t.bad != "" || !t.Equal(args[j].Type) {
+				c.fail("operand %d is %s, wanted %s as function @%s", i, args[j].Type, clip(t.text), name)
+			}
+		}
+		if p.typ.elements == nil {
+			s.set(p.name, args[0])
+		} else {
+			s.tuples[p.name] = args[:len(types)]
+		}
+		args = args[len(types):]
 	}
 	loc := c.b.Loc
 	out := c.p.inline(c.b, s, f.body)
@@ -51,8 +66,8 @@ func (c *call) inlineFunction(name string) []*ir.Value {
 	if out == nil {
 		panic(abandoned{})
 	}
-	if out = append([]*ir.Value{}, out...); len(out) != len(f.results) {
-		c.fail("function @%s returns %d values, wanted %d as it says", name, len(out), len(f.results))
+	if out = append([]*ir.Value{}, out...); len(out) != len(elementsOf(f.results)) {
+		c.fail("function @%s returns %d values, wanted %d as it says", name, len(out), len(elementsOf(f.results)))
 	}
 	return out
 }
@@ -71,16 +86,21 @@ func composite(c *call) []*ir.Value {
 
 // unwrapped applies the rule of the operation that a composite is named after; nothing where there is none, or none for this form.
 func (c *call) unwrapped(name string) []*ir.Value {
+	var attrs dict
+	if a, ok := c.o.attrs.find("composite_attributes"); ok {
+		attrs = a.Dict.entries()
+	}
+	return c.as(name, attrs)
+}
+
+// as applies the rule of the operation name with other attributes; nothing where there is none, or none for this form.
+func (c *call) as(name string, attrs dict) []*ir.Value {
 	f := c.p.rules[name]
 	if f == nil {
 		return nil
 	}
 	o, before := c.o, len(c.b.Body)
-	inner := &operation{name: name, at: o.at, line: o.line, args: o.args, in: o.in, out: o.out}
-	if a, ok := o.attrs.find("composite_attributes"); ok {
-		inner.attrs = a.Dict.entries()
-	}
-	c.o = inner
+	c.o = &operation{name: name, at: o.at, line: o.line, args: o.args, in: o.in, out: o.out, attrs: attrs}
 	out := f(c)
 	c.o = o
 	if out == nil {
@@ -94,25 +114,6 @@ func identity(c *call) []*ir.Value {
 	c.arity(1)
 	c.p.note("shardings are left out, the program is compiled for one device")
 	return one(c.args[0])
-}
-
-// customCall knows the targets that mark shardings and refuses those that call back into the process that exported the program.
-func customCall(c *call) []*ir.Value {
-	target := c.o.attrs.word("call_target_name")
-	switch {
-	case target == "Sharding" || target == "xla.sdy.FuncResultSharding":
-		return identity(c)
-	case strings.Contains(target, "callback"):
-		c.unsupportedBut("export without jax.debug, pure_callback and io_callback", "target %q calls back into Python, wanted a pure function", target)
-	case strings.HasPrefix(target, "SPMD") || strings.HasPrefix(target, "xla.sdy."):
-		c.unsupportedBut("export the function without shard_map: tpuc places computations on devices itself", "target %q, wanted a program for one device", target)
-	case strings.HasPrefix(target, "stablehlo.dynamic_") || target == "shape_assertion":
-		c.unsupportedBut("export with fixed shapes", "target %q, wanted fixed shapes", target)
-	}
-	if a, ok := c.o.attrs.find("called_computations"); ok && len(a.List) > 0 {
-		c.unsupported("target %q calls computations, wanted none", target)
-	}
-	return nil
 }
 
 func makeTuple(c *call) []*ir.Value {
@@ -134,7 +135,10 @@ func tupleElement(c *call) []*ir.Value {
 	}
 	t, ok := c.s.tuple(c.o.args[0].name)
 	if !ok {
-		c.unsupported("a tuple that no stablehlo.tuple in this function makes, wanted one")
+		if v := c.p.value(c.s, c.o.args[0]); v == nil {
+			panic(abandoned{}) // what would have made it failed
+		}
+		c.fail("operand 0 is no tuple, wanted one")
 	}
 	i := c.int("index", 0)
 	if i < 0 || i >= int64(len(t)) {

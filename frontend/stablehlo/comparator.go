@@ -9,7 +9,8 @@ import (
 
 var negInf = math.Inf(-1)
 
-// comparator recognises the region of a sort that orders by the first keys, NaN above all else and zeros of both signs equal.
+// comparator recognises the region of a sort that orders by the first keys. Floats are in the order of the IR, NaN above all else and zeros of both signs
+// equal, or in their total order. A plain comparison, which says nothing of NaN, is the IR's.
 type comparator struct {
 	c      *call
 	r      *region
@@ -34,6 +35,7 @@ func newComparator(c *call, r *region) *comparator {
 type order struct {
 	descending bool
 	keys       int64
+	total      []bool // of each key: floats are in their total order
 }
 
 // less is the comparison of the elements of operand key.
@@ -41,6 +43,7 @@ type less struct {
 	key        int
 	descending bool
 	equal      bool // the comparison is EQ
+	total      bool // floats are compared in their total order
 }
 
 // order accepts a comparison of the first operand, or a lexicographic one of several.
@@ -59,7 +62,7 @@ func (m *comparator) order() (order, bool) {
 	for {
 		d := m.def(name)
 		if l, ok := m.less(d); ok && !l.equal && l.key == key && (key == 0 || l.descending == out.descending) {
-			out.descending, out.keys = l.descending, int64(key)+1
+			out.descending, out.keys, out.total = l.descending, int64(key)+1, append(out.total, l.total)
 			return out, true
 		}
 		if d == nil || d.name != "stablehlo.or" || len(d.args) != 2 {
@@ -71,10 +74,10 @@ func (m *comparator) order() (order, bool) {
 			return order{}, false
 		}
 		eq, ok := m.less(m.def(rest.args[0].name))
-		if !ok || !eq.equal || eq.key != key {
+		if !ok || !eq.equal || eq.key != key || eq.total != l.total {
 			return order{}, false
 		}
-		out.descending = l.descending
+		out.descending, out.total = l.descending, append(out.total, l.total)
 		name = rest.args[1].name
 		key++
 	}
@@ -83,8 +86,7 @@ func (m *comparator) order() (order, bool) {
 // def is the operation of the region that defines a value.
 func (m *comparator) def(name string) *operation { return m.defs[name] }
 
-// less reads a comparison of both parameters of one operand. Floats must be compared in the total order after NaNs and zeros were made
-// alike, or have no NaN and no signs of zero to tell apart, as integers.
+// less reads a comparison of both parameters of one operand, which may have made NaNs and zeros alike.
 func (m *comparator) less(o *operation) (less, bool) {
 	if o == nil || o.name != "stablehlo.compare" || len(o.args) != 2 {
 		return less{}, false
@@ -102,10 +104,14 @@ func (m *comparator) less(o *operation) (less, bool) {
 	if d.IsComplex() {
 		return less{}, false
 	}
-	if d.IsFloat() && (o.attrs.word("compare_type") != "TOTALORDER" || !m.alike(o.args[0].name) || !m.alike(o.args[1].name)) {
-		return less{}, false
+	out := less{key: key, descending: (dir == op.GT) != (x > y), equal: dir == op.EQ}
+	if d.IsFloat() && !(m.alike(o.args[0].name) && m.alike(o.args[1].name)) {
+		if !m.plain(o.args[0].name) || !m.plain(o.args[1].name) {
+			return less{}, false
+		}
+		out.total = o.attrs.word("compare_type") == "TOTALORDER"
 	}
-	return less{key: key, descending: (dir == op.GT) != (x > y), equal: dir == op.EQ}, true
+	return out, true
 }
 
 // param is the place of the parameter behind a value, looking through what makes NaNs and zeros alike; -1 for none.
@@ -121,6 +127,12 @@ func (m *comparator) param(name string) int {
 		name = d.args[2].name
 	}
 	return -1
+}
+
+// plain reports a parameter as it is.
+func (m *comparator) plain(name string) bool {
+	_, ok := m.params[name]
+	return ok
 }
 
 // alike reports select(x != x, NaN, select(x == 0, 0, x)).

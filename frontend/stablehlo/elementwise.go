@@ -222,11 +222,16 @@ func (c *call) totalOrder(x *ir.Value) *ir.Value {
 	if !ok {
 		return nil
 	}
-	bits := op.Bitcast.Make(c.b, op.BitcastAttr{To: d}, x)
-	number := func(v int64) *ir.Value { return c.spread(c.integer(c.b, d, v), x.Type.Dims) }
+	return c.turned(op.Bitcast.Make(c.b, op.BitcastAttr{To: d}, x))
+}
+
+// turned turns the bits behind the sign around where it is set, which twice is nothing.
+func (c *call) turned(bits *ir.Value) *ir.Value {
+	d := bits.Type.DType
+	number := func(v int64) *ir.Value { return c.spread(c.integer(c.b, d, v), bits.Type.Dims) }
 	_, largest := d.IntRange()
-	turned := op.And.Make(c.b, op.ShiftRight.Make(c.b, bits, number(int64(d.Bits())-1)), number(largest))
-	return op.Xor.Make(c.b, bits, turned)
+	mask := op.And.Make(c.b, op.ShiftRight.Make(c.b, bits, number(int64(d.Bits())-1)), number(largest))
+	return op.Xor.Make(c.b, bits, mask)
 }
 
 func convert(c *call) []*ir.Value {

@@ -7,6 +7,7 @@ import (
 
 	"tpuc/ir"
 	"tpuc/ir/op"
+	"tpuc/ir/tensor"
 )
 
 // linearRules are products and convolutions. The IR computes them in at least the precision that is asked for.
@@ -15,6 +16,7 @@ var linearRules = map[string]rule{
 	"stablehlo.dot":         dot,
 	"stablehlo.convolution": convolution,
 	"stablehlo.fft":         fourier,
+	"chlo.ragged_dot":       raggedDot,
 }
 
 // dotGeneral reads the dimension numbers of either form. Operands of different dtypes, and algorithms that are named, go on opaquely.
@@ -148,6 +150,25 @@ func fourier(c *call) []*ir.Value {
 	c.arity(1)
 	a := op.FFTAttr{Kind: op.FFTKind(strings.ToLower(c.o.attrs.word("fft_type"))), Length: c.list("fft_length", nil)}
 	return one(op.FFT.Make(c.b, a, c.args[0]))
+}
+
+// raggedDot takes consecutive groups of rows, by their sizes, times one matrix each.
+func raggedDot(c *call) []*ir.Value {
+	c.arity(3)
+	const numbers = "ragged_dot_dimension_numbers"
+	x, w, sizes := c.args[0], c.args[1], c.args[2]
+	is := func(name string, want ...int64) bool { return slices.Equal(c.numbers(numbers, name), want) }
+	d := c.out().DType
+	if x.Type.Rank() != 2 || w.Type.Rank() != 3 || !is("lhs_batching_dimensions") || !is("rhs_batching_dimensions") || !is("lhs_contracting_dimensions", 1) ||
+		!is("lhs_ragged_dimensions", 0) || !is("rhs_group_dimensions", 0) || !x.Type.DType.IsFloat() || !w.Type.DType.IsFloat() || !d.IsFloat() || !sizes.Type.DType.IsInt() {
+		return nil
+	}
+	transposed := is("rhs_contracting_dimensions", 2)
+	if !transposed && !is("rhs_contracting_dimensions", 1) || x.Type.DType.Bits() > d.Bits() || w.Type.DType.Bits() > d.Bits() {
+		return nil
+	}
+	ends := op.CumSum.Make(c.b, op.CumSumAttr{}, c.cast(sizes, tensor.I64))
+	return one(op.GroupedDot.Make(c.b, op.GroupedDotAttr{Transposed: transposed}, c.cast(x, d), c.cast(w, d), ends))
 }
 
 // layout gives, for batch (or output), feature (or input) and every spatial dimension, its place in such as "b, 0, 1, f".

@@ -78,6 +78,8 @@ func (w *opaqueText) write() string {
 			w.b.WriteString("%{" + strconv.Itoa(w.place(text)) + "}")
 		case t.kind == tAngle && c.p.literal(text) != nil:
 			w.b.WriteString(c.p.literal(text).Text())
+		case c.o.tuple && i == c.o.last-1 && t.kind == tAngle: // its elements are the results
+			w.b.WriteString("(" + strings.TrimSuffix(strings.TrimPrefix(text, "tuple<"), ">") + ")")
 		case t.kind == tHash && s.aliases[text] != "":
 			w.b.WriteString(s.aliases[text])
 		default:

@@ -26,7 +26,10 @@ func (p *importer) program() *Program {
 	used := make(map[string]int)
 	for i, q := range entry.params {
 		if q.typ.bad != "" {
-			p.errorAt(entry.at, "stablehlo/type", "parameter %d is %s, wanted %s", i, q.typ.text, q.typ.bad)
+			e := p.errorAt(entry.at, "stablehlo/type", "parameter %d is %s, wanted %s", i, clip(q.typ.text), q.typ.bad)
+			if q.typ.instead != "" {
+				e.Note("%s", q.typ.instead)
+			}
 			s.set(q.name, nil)
 			continue
 		}
@@ -36,7 +39,7 @@ func (p *importer) program() *Program {
 	}
 	b := &ir.Builder{}
 	results := p.inline(b, s, entry.body)
-	entry.results = p.flatten(entry.results)
+	entry.results = elementsOf(entry.results)
 	if results == nil || len(p.errs) > 0 {
 		return prog
 	}
@@ -62,24 +65,6 @@ func (p *importer) program() *Program {
 	p.aliases(f, entry)
 	prog.Notes = slices.Sorted(maps.Keys(p.notes))
 	return prog
-}
-
-// flatten gives the elements of a tuple that is the only result.
-func (p *importer) flatten(types []typ) []typ {
-	if len(types) != 1 {
-		return types
-	}
-	body, ok := strings.CutPrefix(types[0].text, "tuple<")
-	if !ok {
-		return types
-	}
-	types = nil
-	for body = strings.TrimSuffix(body, ">"); body != ""; {
-		first, rest := splitTop(body, ",")
-		types = append(types, p.syntax.typeOf(strings.TrimSpace(first)))
-		body = rest
-	}
-	return types
 }
 
 // entry is the function main, or the only public one.
@@ -247,6 +232,10 @@ func (p *importer) value(s *scope, a operand) *ir.Value {
 		}
 		if single, found := s.get(name); found && a.name == name+"#0" {
 			return single
+		}
+		if _, ok := s.tuple(a.name); ok {
+			p.errorAt(a.at, "stablehlo/value", "value %s is a tuple, wanted a tensor", a.name)
+			return nil
 		}
 		if !p.broken[name] {
 			p.errorAt(a.at, "stablehlo/value", "value %s is not defined here, wanted one that is", a.name)

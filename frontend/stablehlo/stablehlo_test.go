@@ -1,6 +1,7 @@
 package stablehlo_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strings"
@@ -259,15 +260,29 @@ stablehlo.return %$q : tensor<f32>
 	require.True(t, op.OpaqueEffect.Is(n))
 }
 
-// A comparator that is not the IR's order, and total orders of floats.
+// A comparator that is not the IR's order, one that is, and total orders of floats.
 func TestOrders(t *testing.T) {
-	sort := func(body string) *ir.Node {
-		return node(t, main("%x: tensor<4xf32>", "tensor<4xf32>", "%0 = \"stablehlo.sort\"(%x) <{dimension = 0 : i64, is_stable = true}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"+body+
-			"\nstablehlo.return %c : tensor<i1>\n}) : (tensor<4xf32>) -> tensor<4xf32>"))
+	text := func(body string) string {
+		return main("%x: tensor<4xf32>", "tensor<4xf32>", "%0 = \"stablehlo.sort\"(%x) <{dimension = 0 : i64, is_stable = true}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"+body+
+			"\nstablehlo.return %c : tensor<i1>\n}) : (tensor<4xf32>) -> tensor<4xf32>")
 	}
-	// With NaN and zeros as they are the order is another.
-	require.True(t, op.Opaque.Is(sort("%c = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>")))
-	require.True(t, op.Opaque.Is(sort("%c = stablehlo.compare LT, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>")))
+	require.True(t, op.Opaque.Is(node(t, text("%m = stablehlo.abs %a : tensor<f32>\n%c = stablehlo.compare LT, %m, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>"))))
+	require.True(t, op.Sort.Is(node(t, text("%c = stablehlo.compare LT, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>"))))
+	for dir, want := range map[string][]uint32{"LT": {0xffc00000, 0x80000000, 0, 0x7fc00000}, "GT": {0x7fc00000, 0, 0x80000000, 0xffc00000}} {
+		p, err := stablehlo.Import("m.mlir", []byte(text("%c = stablehlo.compare "+dir+", %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>")))
+		require.NoError(t, err)
+		in := tensor.FromFloats(tensor.Make(tensor.F32, 4), make([]float64, 4))
+		for i, bits := range []uint32{0, 0x7fc00000, 0x80000000, 0xffc00000} {
+			binary.LittleEndian.PutUint32(in.Data[4*i:], bits)
+		}
+		r, err := eval.Run(p.Module, []*tensor.Tensor{in}, eval.Options{})
+		require.NoError(t, err)
+		var got []uint32
+		for i := range want {
+			got = append(got, binary.LittleEndian.Uint32(r.Outputs[0].Data[4*i:]))
+		}
+		require.Equal(t, want, got, "zeros and NaN of both signs, %s", dir)
+	}
 	p, err := stablehlo.Import("m.mlir", []byte(main("%x: tensor<6xf32>, %y: tensor<6xf32>", "tensor<6xi1>", "%0 = stablehlo.compare LT, %x, %y, TOTALORDER : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xi1>")))
 	require.NoError(t, err)
 	f32 := func(v ...float64) *tensor.Tensor { return tensor.FromFloats(tensor.Make(tensor.F32, 6), v) }
@@ -275,6 +290,65 @@ func TestOrders(t *testing.T) {
 	r, err := eval.Run(p.Module, []*tensor.Tensor{f32(neg0, 1, math.Inf(1), 0, -2, -1), f32(0, 2, math.NaN(), neg0, -1, -1)}, eval.Options{})
 	require.NoError(t, err)
 	require.Equal(t, []int64{1, 1, 1, 0, 1, 0}, r.Outputs[0].Ints())
+}
+
+// Tuples are the results of calls and, in the text of an operation that the IR has no word for, several results.
+func TestTuples(t *testing.T) {
+	const pair = "tuple<tensor<4xf32>, tensor<4xf32>>"
+	p, err := stablehlo.Import("m.mlir", []byte(`module {
+  func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = call @both(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> `+pair+`
+    %1 = call @swap(%0, %x) : (`+pair+`, tensor<4xf32>) -> `+pair+`
+    %2 = stablehlo.get_tuple_element %1[0] : (`+pair+`) -> tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+  func.func private @both(%a: tensor<4xf32>, %b: tensor<4xf32>) -> `+pair+` {
+    %0 = stablehlo.tuple %a, %b : `+pair+`
+    return %0 : `+pair+`
+  }
+  func.func private @swap(%t: `+pair+`, %x: tensor<4xf32>) -> `+pair+` {
+    %0 = stablehlo.get_tuple_element %t[0] : (`+pair+`) -> tensor<4xf32>
+    %1 = stablehlo.get_tuple_element %t[1] : (`+pair+`) -> tensor<4xf32>
+    %2 = stablehlo.tuple %1, %0 : `+pair+`
+    return %2 : `+pair+`
+  }
+}`))
+	require.NoError(t, err)
+	require.Equal(t, p.Module.Func.Params[1], p.Module.Func.Results[0])
+	n := node(t, main("%x: tensor<4xf32>", "tensor<4xf32>", "%t = stablehlo.custom_call @Two(%x) : (tensor<4xf32>) -> "+pair+
+		"\n%0 = stablehlo.get_tuple_element %t[1] : ("+pair+") -> tensor<4xf32>"))
+	require.True(t, op.Opaque.Is(n))
+	require.Equal(t, "stablehlo.custom_call @Two(%{0}) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)", op.Opaque.Attr(n).Text)
+	for body, want := range map[string]string{
+		"%t = stablehlo.custom_call @Two(%x) : (tensor<4xf32>) -> " + pair + "\n%0 = stablehlo.tanh %t : tensor<4xf32>":                   "value %t is a tuple, wanted a tensor",
+		"%0 = stablehlo.custom_call @Two(%x) : (tensor<4xf32>) -> tuple<tuple<tensor<4xf32>>>":                                            "wanted a tensor: tuples are results of calls alone",
+		"%t = call @main(%x) : (tensor<4xf32>) -> " + pair + "\n%0 = stablehlo.get_tuple_element %t[0] : (" + pair + ") -> tensor<4xf32>": "calls itself",
+	} {
+		_, err := stablehlo.Import("m.mlir", []byte(main("%x: tensor<4xf32>", "tensor<4xf32>", body)))
+		require.ErrorContains(t, err, want)
+		require.Equal(t, 1, strings.Count(err.Error(), "wanted"), "what depends on it is not reported: %v", err)
+	}
+}
+
+// Custom calls that are operations, and those that no plugin can call.
+func TestCustomCalls(t *testing.T) {
+	call := func(target string) string {
+		return main("%x: tensor<4xf32>", "tensor<4xf32>", "%0 = stablehlo.custom_call "+target+" : (tensor<4xf32>) -> tensor<4xf32>")
+	}
+	require.True(t, op.Erf.Is(node(t, call("@mhlo.erf(%x) {mhlo.attributes = {}, mhlo.version = 1 : i64}"))))
+	require.True(t, op.Opaque.Is(node(t, call("@mhlo.unknown(%x) {mhlo.attributes = {}}"))))
+	for target, want := range map[string]string{
+		"@lapack_sgeev_ffi(%x)":                      `lowering_platforms=("tpu",)`,
+		"@cusolver_getrf_ffi(%x)":                    `lowering_platforms=("tpu",)`,
+		"@xla_ffi_python_cpu_callback(%x)":           "without jax.debug",
+		"@SPMDFullToShardShape(%x)":                  "without shard_map",
+		"@shape_assertion(%x)":                       "without dynamic_shapes",
+		"@mylib.gate(%x) {api_version = 0 : i32}":    "--custom-ops",
+		"@mine(%x) {called_computations = [@other]}": "calls computations",
+	} {
+		_, err := stablehlo.Import("m.mlir", []byte(call(target)))
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // All mistakes are reported at once, each at its line and column with what was wanted.
@@ -313,7 +387,7 @@ func TestErrors(t *testing.T) {
 		`5:25: value %nothing is not defined here, wanted one that is [stablehlo/value]`,
 		`7:10: stablehlo.tanh: result 0 is f32[3], wanted f32[2] by its operands and attributes [stablehlo/operation]`,
 		`8:25: "?", wanted an operand, an attribute or ":" [stablehlo/syntax]`,
-		`9:10: stablehlo.reshape: result 0 is tensor<?xf32>, wanted fixed extents: export with fixed shapes [stablehlo/unsupported]`,
+		`9:10: stablehlo.reshape: result 0 is tensor<?xf32>, wanted fixed sizes [stablehlo/unsupported]`,
 		`10:10: stablehlo.all_reduce: a collective between devices, wanted a program for one device [stablehlo/unsupported]`,
 		`14:10: stablehlo.constant: literal, wanted 2 elements in dimension 0 [stablehlo/operation]`,
 		`15:10: stablehlo.custom_call: target "xla_python_cpu_callback" calls back into Python, wanted a pure function [stablehlo/unsupported]`,

@@ -12,6 +12,17 @@ type typ struct {
 	tensor.Type
 	text string
 	bad  string // what was wanted instead; empty for a tensor
+
+	instead  string // what to do about it, where there is more to say
+	elements []typ  // of a tuple of tensors
+}
+
+// elementsOf gives the elements of a tuple that is the only type.
+func elementsOf(types []typ) []typ {
+	if len(types) == 1 && types[0].elements != nil {
+		return types[0].elements
+	}
+	return types
 }
 
 // operand is a use of a value.
@@ -31,6 +42,7 @@ type operation struct {
 	attrs   dict
 	regions []*region
 	out     []typ
+	tuple   bool   // out are the elements of a tuple
 	in      []typ  // declared types of args, where they are written
 	loc     string // what stands in loc(...)
 
@@ -263,9 +275,26 @@ func (s *syntax) typeOf(text string) typ {
 	t, ok := s.types[text]
 	if !ok {
 		t = parseType(text)
+		if body, ok := strings.CutPrefix(text, "tuple<"); ok {
+			t.elements = s.tupleElements(strings.TrimSuffix(body, ">"))
+		}
 		s.types[text] = t
 	}
 	return t
+}
+
+// tupleElements are the types in a tuple; nil where one is a tuple itself.
+func (s *syntax) tupleElements(body string) []typ {
+	out := []typ{}
+	for body != "" {
+		first, rest := splitTop(body, ",")
+		if first = strings.TrimSpace(first); strings.HasPrefix(first, "tuple<") {
+			return nil
+		}
+		out = append(out, s.typeOf(first))
+		body = rest
+	}
+	return out
 }
 
 func (s *syntax) typ() typ {
@@ -426,6 +455,9 @@ func (s *syntax) operation() *operation {
 	}
 	o.last = s.pos
 	o.loc = s.location()
+	if len(o.out) == 1 && o.out[0].elements != nil {
+		o.out, o.tuple = o.out[0].elements, true
+	}
 	for _, g := range groups {
 		if g.n == 0 {
 			o.results = append(o.results, g.name)

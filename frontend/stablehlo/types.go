@@ -29,6 +29,8 @@ func parseType(text string) typ {
 		switch {
 		case strings.HasPrefix(text, "!stablehlo.token"):
 			t.bad = "no token: side effects in an order are not supported"
+		case strings.HasPrefix(text, "tuple<"):
+			t.bad = "a tensor: tuples are results of calls alone, and hold tensors"
 		case strings.HasPrefix(text, "memref<"):
 			t.bad = "a tensor: references are not supported"
 		}
@@ -37,7 +39,7 @@ func parseType(text string) typ {
 	body = strings.TrimSpace(strings.TrimSuffix(body, ">"))
 	if i := strings.IndexByte(body, ','); i >= 0 && !strings.HasPrefix(body[max(0, strings.LastIndexByte(body[:i], 'x')+1):], "!") { // an encoding, such as bounds
 		if strings.Contains(body[i:], "bounds") {
-			t.bad = "fixed extents: export with fixed shapes"
+			t.bad, t.instead = "fixed sizes", fixSizes
 			return t
 		}
 		body = strings.TrimSpace(body[:i])
@@ -50,7 +52,7 @@ func parseType(text string) typ {
 		}
 		n, err := strconv.ParseInt(dim, 10, 64)
 		if err != nil {
-			t.bad = "fixed extents: export with fixed shapes"
+			t.bad, t.instead = "fixed sizes", fixSizes
 			return t
 		}
 		t.Dims = append(t.Dims, n)
