@@ -61,10 +61,10 @@ var binaryRules = concatRules(map[string]rule{
 	"gcd":                       value(func(c *call) *ir.Value { return c.divisor(false) }),
 	"lcm":                       value(func(c *call) *ir.Value { return c.divisor(true) }),
 	"ldexp.Tensor":              value(ldexp),
-	"logaddexp2":                floatBinary(logaddexp2),
+	"logaddexp2":                wideBinary(logaddexp2),
 	"nextafter":                 promoted(plain(op.NextAfter)),
-	"hypot":                     floatBinary(hypot),
-	"logaddexp":                 floatBinary(logaddexp),
+	"hypot":                     wideBinary(hypot),
+	"logaddexp":                 wideBinary(logaddexp),
 	"copysign.Tensor":           floatBinary(copysign),
 	"copysign.Scalar":           floatBinary(copysign),
 	"heaviside":                 value(heaviside),
@@ -73,8 +73,8 @@ var binaryRules = concatRules(map[string]rule{
 	"float_power.Tensor_Tensor": value(floatPower),
 	"float_power.Scalar":        value(floatPower),
 },
-	bothForms(promoted(plain(op.Mul)), "mul", "multiply"),
-	bothForms(floatBinary(plain(op.Div)), "div", "divide", "true_divide"),
+	bothForms(value(func(c *call) *ir.Value { return c.arith(op.Mul, c.operand("self"), c.operand("other")) }), "mul", "multiply"),
+	bothForms(value(func(c *call) *ir.Value { return c.over2(c.operand("self"), c.operand("other")) }), "div", "divide", "true_divide"),
 	bothForms(promoted(remainder), "remainder"),
 	bothForms(promoted(plain(op.Rem)), "fmod"),
 	bothForms(comparison(op.EQ), "eq"), bothForms(comparison(op.NE), "ne", "not_equal"),
@@ -138,6 +138,14 @@ func floatBinary(f fn) rule {
 	})
 }
 
+// wideBinary is floatBinary computed in f32 at least and rounded once.
+func wideBinary(f fn) rule {
+	return value(func(c *call) *ir.Value {
+		x, y := c.operand("self"), c.operand("other")
+		return c.inF32(floatResult(resultType(x, y)), f, x, y)
+	})
+}
+
 // comparison compares in the common type, which a number does not widen.
 func comparison(dir op.CompareDir) rule {
 	return value(func(c *call) *ir.Value {
@@ -147,14 +155,17 @@ func comparison(dir op.CompareDir) rule {
 	})
 }
 
-// addScaled is x plus or minus alpha times y.
+// addScaled is x plus or minus alpha times y, the product not rounded.
 func (c *call) addScaled(xArg, yArg string, p op.Plain) *ir.Value {
 	x, y, alpha := c.operand(xArg), c.operand(yArg), c.scalar("alpha")
-	return c.elementwise(resultType(x, y), func(b *ir.Builder, v []*ir.Value) *ir.Value {
-		if !alpha.is(1) {
-			v[1] = op.Mul.Make(b, v[1], like(b, v[1], alpha))
+	d := resultType(x, y)
+	return c.elementwise(d, func(b *ir.Builder, v []*ir.Value) *ir.Value {
+		if alpha.is(1) {
+			return p.Make(b, v...)
 		}
-		return p.Make(b, v...)
+		w := wide(d)
+		scaled := op.Mul.Make(b, c.cast(v[1], w), c.cast(like(b, v[1], alpha), w))
+		return c.cast(p.Make(b, c.cast(v[0], w), scaled), d)
 	}, x, y)
 }
 
@@ -164,11 +175,11 @@ func divMode(c *call) *ir.Value {
 	d := resultType(x, y)
 	switch mode := c.str("rounding_mode"); mode {
 	case "":
-		return c.elementwise(floatResult(d), plain(op.Div), x, y)
+		return c.over2(x, y)
 	case "floor":
-		return c.elementwise(d, floorDivision, x, y)
+		return c.precisely(d, floorDivision, x, y)
 	case "trunc":
-		return c.elementwise(d, func(b *ir.Builder, v []*ir.Value) *ir.Value { return truncate(b, op.Div.Make(b, v...)) }, x, y)
+		return c.precisely(d, func(b *ir.Builder, v []*ir.Value) *ir.Value { return truncate(b, op.Div.Make(b, v...)) }, x, y)
 	default:
 		c.failf("rounding mode is %q, wanted floor or trunc", clip(mode))
 	}
@@ -178,7 +189,7 @@ func divMode(c *call) *ir.Value {
 // floorDivide rounds towards minus infinity (torch.floor_divide since 1.13).
 func floorDivide(c *call) *ir.Value {
 	x, y := c.operand("self"), c.operand("other")
-	return c.elementwise(resultType(x, y), floorDivision, x, y)
+	return c.precisely(resultType(x, y), floorDivision, x, y)
 }
 
 // floorDivision is Python's //. For floats it follows c10::div_floor_floating: exact where x / y itself would round up.

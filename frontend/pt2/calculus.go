@@ -25,14 +25,21 @@ var calculusRules = map[string]rule{
 	"gradient.scalarrayarray": values(gradient),
 }
 
-// arith applies a binary operator in the common type of x and y.
+// arith applies a binary operator other than division in the common type of x and y.
 func (c *call) arith(p op.Plain, x, y operand) *ir.Value {
+	if p.Op == op.Mul.Op {
+		return c.precisely(resultType(x, y), plain(p), x, y)
+	}
 	return c.elementwise(resultType(x, y), plain(p), x, y)
 }
 
 // over2 is true division, integers as f32.
 func (c *call) over2(x, y operand) *ir.Value {
-	return c.elementwise(floatResult(resultType(x, y)), plain(op.Div), x, y)
+	d := floatResult(resultType(x, y))
+	if !exactIn(x, d) {
+		x = c.rounded(x, d)
+	}
+	return c.precisely(d, plain(op.Div), x, y)
 }
 
 // trapezoids sums the areas between neighbours along dim: all of them, or up to every element.

@@ -12,21 +12,20 @@ import (
 
 // gammaRules are functions of two tensors around the gamma function: the incomplete ones and Hurwitz's zeta.
 var gammaRules = map[string]rule{
-	"igamma":                    wideBinary(func(f fb, a, x *ir.Value) *ir.Value { return f.incompleteGamma(a, x, false) }),
-	"igammac":                   wideBinary(func(f fb, a, x *ir.Value) *ir.Value { return f.incompleteGamma(a, x, true) }),
-	"special_gammainc":          wideBinary(func(f fb, a, x *ir.Value) *ir.Value { return f.incompleteGamma(a, x, false) }),
-	"special_gammaincc":         wideBinary(func(f fb, a, x *ir.Value) *ir.Value { return f.incompleteGamma(a, x, true) }),
-	"special_zeta":              wideBinary(fb.hurwitz),
-	"special_zeta.other_scalar": wideBinary(fb.hurwitz),
-	"special_zeta.self_scalar":  wideBinary(fb.hurwitz),
+	"igamma":                    wideFormula(func(f fb, a, x *ir.Value) *ir.Value { return f.incompleteGamma(a, x, false) }),
+	"igammac":                   wideFormula(func(f fb, a, x *ir.Value) *ir.Value { return f.incompleteGamma(a, x, true) }),
+	"special_gammainc":          wideFormula(func(f fb, a, x *ir.Value) *ir.Value { return f.incompleteGamma(a, x, false) }),
+	"special_gammaincc":         wideFormula(func(f fb, a, x *ir.Value) *ir.Value { return f.incompleteGamma(a, x, true) }),
+	"special_zeta":              wideFormula(fb.hurwitz),
+	"special_zeta.other_scalar": wideFormula(fb.hurwitz),
+	"special_zeta.self_scalar":  wideFormula(fb.hurwitz),
 }
 
-// wideBinary is a rule of self and other in their common type, integers as f32, computed in f32 at least and rounded once.
-func wideBinary(g func(f fb, x, y *ir.Value) *ir.Value) rule {
+// wideFormula is a rule of self and other in their common type, integers as f32, computed in f32 at least and rounded once.
+func wideFormula(g func(f fb, x, y *ir.Value) *ir.Value) rule {
 	return value(func(c *call) *ir.Value {
 		x, y := c.operand("self"), c.operand("other")
-		d := floatResult(resultType(x, y))
-		return c.cast(c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value { return g(fb{b, c}, v[0], v[1]) }, x, y), d)
+		return c.inF32(floatResult(resultType(x, y)), func(b *ir.Builder, v []*ir.Value) *ir.Value { return g(fb{b, c}, v[0], v[1]) }, x, y)
 	})
 }
 

@@ -52,6 +52,6 @@ func gradientOf(other string, of func(f fb, g, x *ir.Value) *ir.Value) rule {
 	return value(func(c *call) *ir.Value {
 		g, x := tensorOperand(c.val("grad_output")), tensorOperand(c.val(other))
 		d := resultType(g, x)
-		return c.cast(c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value { return of(fb{b, c}, v[0], v[1]) }, g, x), d)
+		return c.inF32(d, func(b *ir.Builder, v []*ir.Value) *ir.Value { return of(fb{b, c}, v[0], v[1]) }, g, x)
 	})
 }

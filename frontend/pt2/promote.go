@@ -211,24 +211,33 @@ func (c *call) materialize(o operand, d tensor.DType, dims []int64) *ir.Value {
 	return op.BroadcastTo(c.b, c.cast(x, d), dims)
 }
 
-// elementwise promotes and broadcasts the operands, applies f, and gives f's type converted to the promoted type where f keeps
-// its arguments' type. Where a number or a 0-d tensor is more precise than a bf16 or f16 result, torch keeps it in f32 and rounds
-// once; so the whole operator is computed in f32 then.
-func (c *call) elementwise(d tensor.DType, f func(b *ir.Builder, x []*ir.Value) *ir.Value, ops ...operand) *ir.Value {
-	work := d
-	if wide(d) != d && slices.ContainsFunc(ops, func(o operand) bool { return !exactIn(o, d) }) {
-		work = wide(d)
-	}
+// elementwise promotes and broadcasts the operands to d, as torch rounds numbers and 0-d tensors too, and applies f.
+func (c *call) elementwise(d tensor.DType, f fn, ops ...operand) *ir.Value {
 	dims := c.broadcastDims(ops...)
 	xs := make([]*ir.Value, len(ops))
 	for i, o := range ops {
-		xs[i] = c.materialize(o, work, dims)
+		xs[i] = c.materialize(o, d, dims)
 	}
-	y := f(c.b, xs)
-	if y.Type.DType == work {
-		y = c.cast(y, d)
+	return f(c.b, xs)
+}
+
+// precisely is elementwise for products and quotients: torch keeps a factor or a divisor that is a number or a 0-d tensor in f32 where it is
+// more precise than d, bf16 or f16, and rounds the result alone.
+func (c *call) precisely(d tensor.DType, f fn, ops ...operand) *ir.Value {
+	if slices.ContainsFunc(ops, func(o operand) bool { return !exactIn(o, d) }) {
+		return c.inF32(d, f, ops...)
 	}
-	return y
+	return c.elementwise(d, f, ops...)
+}
+
+// inF32 is elementwise in f32 for a narrower d, rounded once.
+func (c *call) inF32(d tensor.DType, f fn, ops ...operand) *ir.Value {
+	return c.cast(c.elementwise(wide(d), f, ops...), d)
+}
+
+// rounded is o as it is in d.
+func (c *call) rounded(o operand, d tensor.DType) operand {
+	return tensorOperand(c.materialize(o, d, o.dims()))
 }
 
 // exactIn reports an operand that loses nothing by conversion to d beyond what torch loses.

@@ -203,10 +203,16 @@ func countNonzero(c *call) *ir.Value {
 	return reduce(c.b, op.Sum, c.cast(c.cast(x, tensor.Bool), tensor.I64), axes, false)
 }
 
-// variance gives variance and mean, in two passes. The variance of complex numbers is that of their distances, real.
+// variance gives variance and mean.
 func (c *call) variance() []*ir.Value {
+	v, mu := c.wideVariance()
+	d := c.ref("self").typ.DType
+	return []*ir.Value{c.cast(v, d.Real()), c.cast(mu, d)}
+}
+
+// wideVariance gives variance and mean, in two passes, in f32 at least. The variance of complex numbers is that of their distances, real.
+func (c *call) wideVariance() (v, mu *ir.Value) {
 	x := c.val("self")
-	d := x.Type.DType
 	axes, keep := c.over(x.Type.Rank())
 	correction := 1.0
 	if c.schema.param("unbiased") != nil {
@@ -214,11 +220,11 @@ func (c *call) variance() []*ir.Value {
 	} else {
 		correction = c.floatOr("correction", 1)
 	}
-	x = c.cast(x, wide(d))
-	mu := c.meanOf(x, axes, true)
+	x = c.cast(x, wide(x.Type.DType))
+	mu = c.meanOf(x, axes, true)
 	dev := op.Sub.Make(c.b, x, op.BroadcastTo(c.b, mu, x.Type.Dims))
 	s := reduce(c.b, op.Sum, realPart(c.b, op.Mul.Make(c.b, dev, conjugate(c.b, dev))), axes, true)
-	v := op.Div.Make(c.b, s, likeF(c.b, s, math.Max(float64(count(x.Type, axes))-correction, 0)))
+	v = op.Div.Make(c.b, s, likeF(c.b, s, math.Max(float64(count(x.Type, axes))-correction, 0)))
 	if !keep {
 		dims := slices.Clone(x.Type.Dims)
 		for _, a := range slices.Backward(slices.Sorted(slices.Values(axes))) {
@@ -226,13 +232,14 @@ func (c *call) variance() []*ir.Value {
 		}
 		v, mu = reshape(c.b, v, dims), reshape(c.b, mu, dims)
 	}
-	return []*ir.Value{c.cast(v, d.Real()), c.cast(mu, d)}
+	return v, mu
 }
 
 // deviation gives standard deviation and mean.
 func (c *call) deviation() []*ir.Value {
-	v := c.variance()
-	return []*ir.Value{op.Sqrt.Make(c.b, v[0]), v[1]}
+	v, mu := c.wideVariance()
+	d := c.ref("self").typ.DType
+	return []*ir.Value{c.cast(op.Sqrt.Make(c.b, v), d.Real()), c.cast(mu, d)}
 }
 
 // logsumexp computes in f32 at least and rounds once.
