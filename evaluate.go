@@ -25,15 +25,25 @@ type Evaluator struct {
 	updated []*tensor.Tensor // one an update, of the last call
 }
 
-// NewEvaluator evaluates m, whose weights come from the checkpoint at path, or from the model's own file where path is empty. Close it, not m.
+// NewEvaluator evaluates m, whose weights come from the checkpoint at path (see OpenOptions.Weights), or from the model's own file where path is empty: of
+// an artifact what it embeds. Close it, not m.
 func NewEvaluator(m *Model, path string) (*Evaluator, error) {
 	e := &Evaluator{model: m, source: m.Weights, state: make(map[*ir.Weight]*tensor.Tensor)}
-	if path != "" {
-		src, err := weights.Open(path)
+	switch {
+	case path != "":
+		src, err := openWeights(path)
 		if err != nil {
 			return nil, err
 		}
 		e.source = src
+	case m.origin != nil:
+		src, err := embeddedWeights(m.origin)
+		if err != nil {
+			return nil, err
+		}
+		if src != nil {
+			e.source = src
+		}
 	}
 	return e, nil
 }
@@ -102,7 +112,7 @@ func (e *Evaluator) contents(w *ir.Weight) (*tensor.Tensor, error) {
 		return w.Data, nil
 	}
 	if e.source == nil || w.Source == nil {
-		return nil, fmt.Errorf("the module does not hold it, wanted %s: name the file that does", w.Value.Type)
+		return nil, fmt.Errorf("the module does not hold it, wanted %s: name the file that does (--weights)", w.Value.Type)
 	}
 	leaf := weight.Leaf(w.Source)
 	c, lifted := leaf.(weight.Const)

@@ -23,7 +23,7 @@ import (
 type OpenOptions struct {
 	Target      *chip.Target       // nil: an artifact's own, and the CPU for a model
 	Shapes      Shapes             // of a model; of an artifact Dims name the program whose ports a session has before its first call
-	Weights     string             // checkpoint file or folder instead of the recorded weights; empty: those
+	Weights     string             // checkpoint file or folder, or artifact that embeds weights, instead of the recorded ones; empty: those
 	NoCompile   bool               // compiling is an error, runtime.ErrCompileForbidden
 	OnMiss      runtime.Policy     // what becomes of a call whose shapes no program has; empty: runtime.Strict
 	MaxPrograms int                // further programs of the policy Compile that are kept; as runtime.Options.MaxPrograms
@@ -51,7 +51,7 @@ func Open(ctx context.Context, path string, o OpenOptions) (*Opened, error) {
 	opened := &Opened{}
 	if o.Weights != "" {
 		var err error
-		if opened.source, err = weights.Open(o.Weights); err != nil {
+		if opened.source, err = openWeights(o.Weights); err != nil {
 			return nil, err
 		}
 	}

@@ -58,7 +58,7 @@ side by side, each with its own state. Before them calls are made for --warmup t
 	fs.StringArrayVar(&inputs, "inputs", nil, "safetensors or npz file keyed input_0, input_1, ... in flattened order, or by name; repeated: one after another")
 	fs.Uint64Var(&random, "random", 0, "make the inputs from this seed: floats normal, integers 0 or 1")
 	fs.StringArrayVar(&dims, "dim", nil, "make random inputs for the program with this size: NAME=SIZE; may be repeated")
-	fs.StringVar(&weights, "weights", "", "take the weights from this safetensors file, .pt2 archive or checkpoint folder instead")
+	fs.StringVar(&weights, "weights", "", weightsUsage)
 	onMiss.add(c)
 	fs.BoolVar(&noCompile, "no-compile", false, "never compile: exit with status 4 where that would be needed")
 	f.addPlugin(c)

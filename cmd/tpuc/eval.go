@@ -17,7 +17,8 @@ func newEval() *cobra.Command {
 		Short: "Run a model on the reference evaluator, without any plugin",
 		Long: `Run a model on the reference evaluator: slow, but on any machine, without a plugin, and the yardstick of everything else.
 
-MODEL is an archive (.pt2, .pt2.gz), StableHLO (.mlir, .mlirbc), or a module in textual form (.tpu), which is run as it stands, before any pass.
+MODEL is an archive (.pt2, .pt2.gz), StableHLO (.mlir, .mlirbc), or a module in textual form (.tpu), which is run as it stands, before any pass. It may be an
+artifact (.tpuc) that was compiled from an archive, whose graph is run, with the weights that it embeds or those of --weights.
 Inputs, comparisons and exit status are those of tpuc run.`,
 		Example: `  tpuc eval model.pt2 --inputs inputs.safetensors --expected outputs.safetensors
   tpuc opt model.pt2 -o opt.tpu && tpuc eval opt.tpu --weights model.pt2 --random 1`,

@@ -33,7 +33,7 @@ type compileFlags struct {
 	quiet   bool
 
 	noCache, verifyDigest, embed bool
-	cacheSize             string
+	cacheSize                    string
 }
 
 func (f *compileFlags) add(c *cobra.Command) {
@@ -183,6 +183,9 @@ type callFlags struct {
 	selfTest                bool // inputs and what is expected come from the artifact
 }
 
+// weightsUsage is the help of --weights.
+const weightsUsage = "take the weights from this safetensors file, .pt2 archive, checkpoint folder, or artifact that embeds them, instead"
+
 func (f *callFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringArrayVar(&f.inputs, "inputs", nil, "safetensors or npz file keyed input_0, input_1, ... in flattened order, or by name; repeated: calls in order, state carried over")
@@ -192,7 +195,7 @@ func (f *callFlags) add(c *cobra.Command) {
 	fs.Float64Var(&f.tolerance, "tolerance", 0, "allow max|got-want| up to T*(1+max|want|) in each output (default: 2e-5 for f32 and f64, 2e-2 for bf16 and f16)")
 	fs.Float64Var(&f.rtol, "rtol", 0, "with --atol, allow |got-want| up to ATOL + RTOL*|want| in each element instead, as numpy.allclose does")
 	fs.Float64Var(&f.atol, "atol", 0, "see --rtol")
-	fs.StringVar(&f.weights, "weights", "", "take the weights from this safetensors file, .pt2 archive or checkpoint folder instead")
+	fs.StringVar(&f.weights, "weights", "", weightsUsage)
 	fs.StringVarP(&f.output, "output", "o", "", "write the outputs to this safetensors file, keyed output_<i>; further calls get _2, _3 before the extension")
 	addJSON(c, &f.json)
 }

@@ -130,6 +130,37 @@ func Eval(e Expr, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return v.tensor(), nil
 }
 
+// Undo is the leaf of e where x is what e gives, in which it may alias x. It is false where e leaves a part of the leaf out.
+func Undo(e Expr, x *tensor.Tensor) (*tensor.Tensor, bool, error) {
+	if want := e.Type(); !x.Type.Equal(want) {
+		return nil, false, fmt.Errorf("source %s: a tensor of type %s, wanted %s", e, x.Type, want)
+	}
+	for {
+		m, is := e.(Moved)
+		if !is {
+			return x, true, nil
+		}
+		var back Expr
+		var err error
+		switch m.move {
+		case &permute:
+			perm, _ := Between(m, m.Of)
+			back, err = Permute(Tensor{T: x.Type}, perm)
+		case &reshape:
+			back, err = Reshape(Tensor{T: x.Type}, m.Of.Type().Dims)
+		default:
+			return nil, false, nil
+		}
+		if err == nil {
+			x, err = Eval(back, x)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		e = m.Of
+	}
+}
+
 // eval is Eval without the copy.
 func eval(e Expr, x *tensor.Tensor) view {
 	m, ok := e.(Moved)

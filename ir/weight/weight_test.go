@@ -265,3 +265,38 @@ func TestBetween(t *testing.T) {
 		require.False(t, ok, "%s", other)
 	}
 }
+
+// What permutes and reshapes is undone to the leaf; what cuts is not.
+func TestUndo(t *testing.T) {
+	w := Tensor{"w", tensor.Make(tensor.F32, 2, 3, 4)}
+	x := tensor.Zeros(w.T)
+	for i := range x.Data {
+		x.Data[i] = byte(i)
+	}
+	var e Expr = w
+	var err error
+	for _, step := range []func() (Expr, error){
+		func() (Expr, error) { return e, nil },
+		func() (Expr, error) { return Permute(e, []int64{2, 0, 1}) },
+		func() (Expr, error) { return Reshape(e, []int64{8, 3}) },
+		func() (Expr, error) { return Permute(e, []int64{1, 0}) },
+	} {
+		e, err = step()
+		require.NoError(t, err)
+		given, err := Eval(e, x)
+		require.NoError(t, err)
+		back, ok, err := Undo(e, given)
+		require.NoError(t, err)
+		require.True(t, ok, "%s", e)
+		require.Equal(t, x, back, "%s", e)
+	}
+	e, err = Slice(e, []int64{0, 0}, []int64{2, 8}, []int64{1, 1})
+	require.NoError(t, err)
+	given, err := Eval(e, x)
+	require.NoError(t, err)
+	_, ok, err := Undo(e, given)
+	require.NoError(t, err)
+	require.False(t, ok)
+	_, _, err = Undo(e, x)
+	require.ErrorContains(t, err, "a tensor of type f32[2,3,4], wanted f32[2,8]")
+}
