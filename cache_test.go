@@ -21,6 +21,7 @@ import (
 	"tpuc/cache"
 	"tpuc/tpu"
 	"tpuc/tpu/artifact"
+	"tpuc/tpu/chip"
 	"tpuc/tpu/plugin"
 )
 
@@ -225,6 +226,42 @@ func TestProcessorFeatures(t *testing.T) {
 	require.False(t, r.Programs[0].Hit)
 	require.Equal(t, []string{"cpu_features: without " + gone + "; with +future"}, r.Programs[0].Why)
 	require.True(t, compile().Unchanged, "and not a miss for ever")
+}
+
+// C8: a program for another topology is a miss that names it, and each topology finds its own again.
+func TestTopologies(t *testing.T) {
+	needPlugin(t, plugin.TPU)
+	c := newCache(t, tpuc.CacheOptions{Explain: true})
+	compile := func(target string) (*tpuc.CacheReport, *artifact.Artifact) {
+		tg, err := chip.Parse(target)
+		require.NoError(t, err)
+		o := tpuc.CompileOptions{Target: tg, Output: filepath.Join(t.TempDir(), "out.tpuc"), Cache: c, EmbedWeights: true} // asks for programs alone
+		r, err := tpuc.Compile(t.Context(), "testdata/models/mlp/model.pt2", o)
+		require.NoError(t, err)
+		a, err := artifact.Open(o.Output)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, a.Close()) })
+		return r.Cache, a
+	}
+	made := make(map[string]*artifact.Artifact)
+	for i, target := range []string{"v6e:1x1", "v5e:1x1"} {
+		r, a := compile(target)
+		require.False(t, r.Programs[0].Hit, target)
+		if i > 0 {
+			require.Contains(t, r.Programs[0].Why, "topology: v6e:1x1 -> v5e:1x1")
+		}
+		made[target] = a
+	}
+	for target, first := range made {
+		r, a := compile(target)
+		require.True(t, r.Programs[0].Hit, target)
+		require.Equal(t, target, a.Manifest.Target.Name)
+		code, err := a.Section(artifact.ExecutableSection(0))
+		require.NoError(t, err)
+		want, err := first.Section(artifact.ExecutableSection(0))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, code), target)
+	}
 }
 
 // C4: a plugin of other contents that reports the same version compiles anew.
