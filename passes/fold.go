@@ -111,7 +111,7 @@ func (f *folder) make(b *ir.Builder, x *tensor.Tensor) *ir.Value {
 
 // eval computes n's results where that is possible and cheap enough, and gives the bytes of literals behind them.
 func (f *folder) eval(n *ir.Node) (out []*tensor.Tensor, bytes int64) {
-	if !ir.IsExact(n) {
+	if !ir.IsExact(n) || op.Opaque.Is(n) || op.OpaqueEffect.Is(n) { // what an opaque operation gives is known to plugins alone
 		return nil, 0
 	}
 	args := make([]*tensor.Tensor, len(n.Args))
