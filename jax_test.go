@@ -80,15 +80,21 @@ func TestJAXOnEvaluator(t *testing.T) {
 
 // TestJAXOnCPU compiles all cases, a few dozen to a program, and compares every output with JAX's.
 func TestJAXOnCPU(t *testing.T) {
+	needPlugin(t, plugin.CPU)
+	dir, names := unpackJAX(t)
+	runJAXOnCPU(t, dir, "model.mlir", names)
+}
+
+// runJAXOnCPU compares the outputs of cases, from the file of that name in their folders, with JAX's.
+func runJAXOnCPU(t *testing.T, dir, file string, names []string) {
 	lib, err := pjrt.Open(needPlugin(t, plugin.CPU).Path)
 	require.NoError(t, err)
 	client, err := lib.NewClient()
 	require.NoError(t, err)
 	defer client.Close()
-	dir, names := unpackJAX(t)
 	for batch := range slices.Chunk(names, 30) {
 		t.Run(batch[0], func(t *testing.T) {
-			m, inputs, outputs := mergeJAX(t, dir, batch)
+			m, inputs, outputs := mergeJAX(t, dir, file, batch)
 			_, err := passes.Run(t.Context(), m, passes.Options{Verify: true})
 			require.NoError(t, err)
 			p, err := lower.Lower(m)
@@ -115,7 +121,7 @@ func TestJAXForTPU(t *testing.T) {
 			sample = append(sample, name)
 		}
 	}
-	m, _, _ := mergeJAX(t, dir, sample)
+	m, _, _ := mergeJAX(t, dir, "model.mlir", sample)
 	_, err := passes.Run(t.Context(), m, passes.Options{Verify: true})
 	require.NoError(t, err)
 	p, err := lower.Lower(m)
@@ -132,14 +138,14 @@ type expected struct {
 	name string
 }
 
-// mergeJAX makes one module of several cases, with the inputs of all and the outputs that JAX gives.
-func mergeJAX(t *testing.T, dir string, names []string) (*ir.Module, []*tensor.Tensor, []expected) {
+// mergeJAX makes one module of several cases, from the file of that name in their folders, with the inputs of all and the outputs that JAX gives.
+func mergeJAX(t *testing.T, dir, file string, names []string) (*ir.Module, []*tensor.Tensor, []expected) {
 	t.Helper()
 	all := &ir.Module{Func: &ir.Func{Name: "main"}}
 	var inputs []*tensor.Tensor
 	var outputs []expected
 	for _, name := range names {
-		m, err := tpuc.Load(t.Context(), filepath.Join(dir, name, "model.mlir"), tpuc.Shapes{})
+		m, err := tpuc.Load(t.Context(), filepath.Join(dir, name, file), tpuc.Shapes{})
 		require.NoError(t, err, name)
 		for _, p := range m.Module.Func.Params {
 			p.Index, p.Name = len(all.Func.Params), ""

@@ -54,16 +54,17 @@ func free(regions ...*region) (out []operand) {
 	return out
 }
 
-// captured are the values that regions read from around them: tensors become arguments, literals are repeated.
+// captured are the values that regions read from around them, in order of first use: tensors become arguments, literals are repeated.
 type captured struct {
-	names    []string
-	values   []*ir.Value
-	literals map[string]*ir.Value
+	names        []string
+	values       []*ir.Value
+	literalNames []string
+	literals     []*ir.Value
 }
 
 // capture resolves what the regions read.
 func (c *call) capture(regions ...*region) captured {
-	k := captured{literals: make(map[string]*ir.Value)}
+	var k captured
 	whole := true
 	for _, a := range free(regions...) {
 		v := c.p.value(c.s, a)
@@ -71,7 +72,7 @@ func (c *call) capture(regions ...*region) captured {
 		case v == nil:
 			whole = false
 		case isLiteral(v):
-			k.literals[a.name] = v
+			k.literalNames, k.literals = append(k.literalNames, a.name), append(k.literals, v)
 		default:
 			k.names, k.values = append(k.names, a.name), append(k.values, v)
 		}
@@ -117,8 +118,8 @@ func (c *call) function(name string, r *region, k captured) *ir.Func {
 	for i, name := range k.names {
 		s.set(name, f.AddParam("", k.values[i].Type))
 	}
-	for name, v := range sorted(k.literals) {
-		s.set(name, repeatLiteral(b, v))
+	for i, name := range k.literalNames {
+		s.set(name, repeatLiteral(b, k.literals[i]))
 	}
 	f.Results = c.p.inline(b, s, r)
 	f.Body = b.Body
@@ -126,22 +127,6 @@ func (c *call) function(name string, r *region, k captured) *ir.Func {
 		panic(abandoned{})
 	}
 	return f
-}
-
-// sorted walks a map in order of its keys.
-func sorted[V any](m map[string]V) func(yield func(string, V) bool) {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return func(yield func(string, V) bool) {
-		for _, k := range keys {
-			if !yield(k, m[k]) {
-				return
-			}
-		}
-	}
 }
 
 // while carries captured values as state that the body returns as it is.

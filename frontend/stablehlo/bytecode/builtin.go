@@ -71,7 +71,7 @@ func builtinAttr(d *decoder, r *reader) attribute {
 		t := d.typ(r)
 		return floatAttr{t, r.apint(d.bits(r, t))}
 	case builtinCallSiteLoc:
-		return locationAttr{callee: d.locationIndex(r), inner: []uint64{d.locationIndex(r)}, kind: callSiteLoc}
+		return locationAttr{kind: callSiteLoc, inner: []uint64{d.locationIndex(r), d.locationIndex(r)}}
 	case builtinFileLineColLoc:
 		return locationAttr{kind: fileLoc, name: d.stringOf(r), line: r.varint(), column: r.varint()}
 	case builtinFileLineColRange:

@@ -85,7 +85,7 @@ type decoder struct {
 	at       *reader
 	literals map[string]*Literal
 	aliases  map[uint64]int // locations that are used, by attribute: their numbers
-	located  []uint64       // the same in order
+	located  []uint64       // those of operations and arguments, in order
 	values   int            // named so far
 	live     int            // values of the regions in work
 }
@@ -123,10 +123,7 @@ func (d *decoder) module() {
 	if d.ir.left() > 0 {
 		d.ir.fail("%d bytes behind the last operation, wanted none", d.ir.left())
 	}
-	for i := 0; i < len(d.located); i++ { // grows with what locations refer to
-		text := d.locationText(d.located[i])
-		d.write("#loc", strconv.Itoa(i), " = loc(", text, ")\n")
-	}
+	d.writeLocations()
 }
 
 // list joins what f gives for every element.

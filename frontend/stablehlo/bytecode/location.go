@@ -1,6 +1,9 @@
 package bytecode
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // locationKind is a kind of location.
 type locationKind uint8
@@ -18,8 +21,7 @@ type locationAttr struct {
 	kind         locationKind
 	name         string // of a file or a scope
 	line, column uint64
-	callee       uint64
-	inner        []uint64 // the caller, what a name stands for, or what is fused
+	inner        []uint64 // callee and caller, what a name stands for, or what is fused
 }
 
 // locationIndex reads the number of an attribute that is a location.
@@ -45,11 +47,38 @@ func (d *decoder) loc(i uint64) string {
 func (d *decoder) alias(i uint64) string {
 	n, ok := d.aliases[i]
 	if !ok {
-		n = len(d.located)
+		n = len(d.aliases)
 		d.aliases[i] = n
 		d.located = append(d.located, i)
 	}
 	return "#loc" + strconv.Itoa(n)
+}
+
+// writeLocations writes the locations that are used, each behind those that it refers to, as MLIR wants them.
+func (d *decoder) writeLocations() {
+	done := make(map[uint64]bool)
+	for todo := slices.Clone(d.located); len(todo) > 0; {
+		i := todo[len(todo)-1]
+		before := len(todo)
+		if _, entered := done[i]; !entered {
+			done[i] = false
+			if l, ok := d.attrAt(i).(locationAttr); ok {
+				for _, n := range l.inner {
+					if _, entered := done[n]; !entered {
+						todo = append(todo, n)
+					}
+				}
+			}
+		}
+		if len(todo) > before {
+			continue
+		}
+		todo = todo[:before-1]
+		if !done[i] {
+			done[i] = true
+			d.write(d.alias(i), " = loc(", d.locationText(i), ")\n")
+		}
+	}
 }
 
 // locationText is what stands in loc(...).
@@ -67,7 +96,7 @@ func (d *decoder) locationText(i uint64) string {
 		}
 		return quote(l.name) + "(" + d.alias(l.inner[0]) + ")"
 	case callSiteLoc:
-		return "callsite(" + d.alias(l.callee) + " at " + d.alias(l.inner[0]) + ")"
+		return "callsite(" + d.alias(l.inner[0]) + " at " + d.alias(l.inner[1]) + ")"
 	case fusedLoc:
 		return "fused[" + list(l.inner, d.alias) + "]"
 	}

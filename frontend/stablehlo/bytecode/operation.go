@@ -163,6 +163,9 @@ func (d *decoder) operation(r *reader, s *scope, parent, indent string, depth in
 	if name.name == "" {
 		o.name = name.dialect
 	}
+	if _, known := inherentOf(o.name); name.dialect == "vhlo" && !known {
+		r.fail("operation %s, wanted one of VHLO up to 1.20: write the artifact for an older version of StableHLO", quote(clip(o.name)))
+	}
 	if mask&hasAttrs != 0 {
 		o.others = d.dictOf(r)
 	}

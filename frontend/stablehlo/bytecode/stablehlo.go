@@ -34,7 +34,7 @@ func stablehloAttr(d *decoder, r *reader) attribute {
 	}
 	switch code {
 	case stablehloChannelHandle:
-		return textAttr("#stablehlo.channel_handle<handle = " + strconv.FormatInt(r.signed(), 10) + ", type = " + strconv.FormatInt(r.signed(), 10) + ">")
+		return channelHandle(r.signed(), r.signed())
 	case stablehloConv:
 		var sides [3][]int64 // batch (or input, or output), feature, and places in space
 		for i := range sides {
@@ -78,6 +78,11 @@ func stablehloType(d *decoder, r *reader) *typ {
 // chloAttr is an enum.
 func chloAttr(_ *decoder, r *reader) attribute {
 	return []enum{chloComparisonDirection, chloComparisonType}[r.index("attribute", 2)].read(r)
+}
+
+// channelHandle is #stablehlo.channel_handle<...>.
+func channelHandle(handle, kind int64) attribute {
+	return textAttr("#stablehlo.channel_handle<handle = " + strconv.FormatInt(handle, 10) + ", type = " + strconv.FormatInt(kind, 10) + ">")
 }
 
 // Lists of the numbers of dimensions, in their order in StableHLO.

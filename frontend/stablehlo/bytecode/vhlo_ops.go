@@ -7,18 +7,18 @@ import (
 )
 
 // vhloOps are VHLO's operations up to version 1.20 of StableHLO, with their attributes in the order of the alphabet. What stands behind a colon says
-// what becomes of an attribute in StableHLO: an array of numbers instead of a tensor, a symbol or several instead of strings. What stands behind an
-// equals sign is the value that StableHLO leaves out. dynamic_conv_v1, whose padding became an operand, is left out.
+// what becomes of an attribute in StableHLO: an array of numbers instead of a tensor, a symbol or several instead of strings, a handle instead of a number, a unit
+// instead of true, or nothing. What stands behind an equals sign is the value that StableHLO leaves out.
 var vhloOps = map[string]string{
 	"abs_v1":                      "",
 	"add_v1":                      "",
 	"after_all_v1":                "",
-	"all_gather_v1":               "all_gather_dim channel_id replica_groups use_global_device_ids",
-	"all_gather_v2":               "all_gather_dim channel_id replica_groups use_global_device_ids",
-	"all_reduce_v1":               "channel_id replica_groups use_global_device_ids",
-	"all_reduce_v2":               "channel_id replica_groups use_global_device_ids",
-	"all_to_all_v1":               "channel_id concat_dimension replica_groups split_count split_dimension",
-	"all_to_all_v2":               "channel_id concat_dimension replica_groups split_count split_dimension",
+	"all_gather_v1":               "all_gather_dim channel_id:channel=0 replica_groups use_global_device_ids:unit=false",
+	"all_gather_v2":               "all_gather_dim channel_id:channel=0 replica_groups use_global_device_ids:unit=false",
+	"all_reduce_v1":               "channel_id:channel=0 replica_groups use_global_device_ids:unit=false",
+	"all_reduce_v2":               "channel_id:channel=0 replica_groups use_global_device_ids:unit=false",
+	"all_to_all_v1":               "channel_id:channel=0 concat_dimension replica_groups split_count split_dimension",
+	"all_to_all_v2":               "channel_id:channel=0 concat_dimension replica_groups split_count split_dimension",
 	"and_v1":                      "",
 	"async_done_v1":               "",
 	"async_start_v1":              "",
@@ -36,10 +36,10 @@ var vhloOps = map[string]string{
 	"ceil_v1":                     "",
 	"cholesky_v1":                 "lower=false",
 	"clamp_v1":                    "",
-	"collective_broadcast_v1":     "channel_id replica_groups",
-	"collective_broadcast_v2":     "channel_id has_dynamic_root replica_groups",
-	"collective_permute_v1":       "channel_id source_target_pairs",
-	"collective_reduce_v1":        "channel_id has_dynamic_root replica_groups use_global_device_ids",
+	"collective_broadcast_v1":     "channel_id:channel=0 replica_groups",
+	"collective_broadcast_v2":     "channel_id:channel=0 has_dynamic_root:unit=false replica_groups",
+	"collective_permute_v1":       "channel_id:channel=0 source_target_pairs",
+	"collective_reduce_v1":        "channel_id:channel=0 has_dynamic_root:unit=false replica_groups use_global_device_ids:unit=false",
 	"compare_v1":                  "compare_type=NOTYPE comparison_direction",
 	"complex_v1":                  "",
 	"composite_v1":                "composite_attributes=empty decomposition:symbol name version=0",
@@ -60,6 +60,7 @@ var vhloOps = map[string]string{
 	"dot_general_v2":              "accumulation_type allow_imprecise_accumulation lhs_batching_dimensions lhs_component_count lhs_contracting_dimensions lhs_precision_type num_primitive_operations precision_config=DEFAULT rhs_batching_dimensions rhs_component_count rhs_contracting_dimensions rhs_precision_type",
 	"dot_v1":                      "precision_config=DEFAULT",
 	"dynamic_broadcast_in_dim_v1": "broadcast_dimensions:array known_expanding_dimensions:array=empty known_nonexpanding_dimensions:array=empty",
+	"dynamic_conv_v1":             "batch_group_count feature_group_count input_batch_dimension input_feature_dimension input_spatial_dimensions kernel_input_feature_dimension kernel_output_feature_dimension kernel_spatial_dimensions lhs_dilation:array=ones output_batch_dimension output_feature_dimension output_spatial_dimensions padding:dropped precision_config=DEFAULT rhs_dilation:array=ones window_reversal:array=zeros window_strides:array=ones",
 	"dynamic_conv_v2":             "batch_group_count feature_group_count input_batch_dimension input_feature_dimension input_spatial_dimensions kernel_input_feature_dimension kernel_output_feature_dimension kernel_spatial_dimensions lhs_dilation:array=ones output_batch_dimension output_feature_dimension output_spatial_dimensions precision_config=DEFAULT rhs_dilation:array=ones window_reversal:array=zeros window_strides:array=ones",
 	"dynamic_gather_v1":           "collapsed_slice_dims index_vector_dim indices_are_sorted=false offset_dims start_index_map",
 	"dynamic_gather_v2":           "collapsed_slice_dims index_vector_dim indices_are_sorted=false offset_dims operand_batching_dims start_index_map start_indices_batching_dims",
@@ -106,10 +107,10 @@ var vhloOps = map[string]string{
 	"power_v1":                    "",
 	"real_dynamic_slice_v1":       "",
 	"real_v1":                     "",
-	"recv_v1":                     "channel_id channel_type is_host_transfer",
-	"recv_v2":                     "channel_id channel_type is_host_transfer source_target_pairs",
+	"recv_v1":                     "channel_id channel_type is_host_transfer=false",
+	"recv_v2":                     "channel_id channel_type is_host_transfer=false source_target_pairs=empty",
 	"reduce_precision_v1":         "exponent_bits mantissa_bits",
-	"reduce_scatter_v1":           "channel_id replica_groups scatter_dimension use_global_device_ids",
+	"reduce_scatter_v1":           "channel_id:channel=0 replica_groups scatter_dimension use_global_device_ids:unit=false",
 	"reduce_v1":                   "dimensions:array",
 	"reduce_window_v1":            "base_dilations:array=ones padding=zeros window_dilations:array=ones window_dimensions:array window_strides:array=ones",
 	"remainder_v1":                "",
@@ -127,8 +128,8 @@ var vhloOps = map[string]string{
 	"scatter_v2":                  "index_vector_dim indices_are_sorted=false input_batching_dims inserted_window_dims scatter_dims_to_operand_dims scatter_indices_batching_dims unique_indices=false update_window_dims",
 	"select_and_scatter_v1":       "padding=zeros window_dimensions:array window_strides:array=ones",
 	"select_v1":                   "",
-	"send_v1":                     "channel_id channel_type is_host_transfer",
-	"send_v2":                     "channel_id channel_type is_host_transfer source_target_pairs",
+	"send_v1":                     "channel_id channel_type is_host_transfer=false",
+	"send_v2":                     "channel_id channel_type is_host_transfer=false source_target_pairs=empty",
 	"set_dimension_size_v1":       "dimension",
 	"shift_left_v1":               "",
 	"shift_right_arithmetic_v1":   "",
@@ -158,10 +159,7 @@ var vhloOps = map[string]string{
 
 // stableHLO turns an operation of VHLO into one of StableHLO or func.
 func (d *decoder) stableHLO(o *operation, name, parent string) {
-	table, ok := inherentOf("vhlo." + name)
-	if !ok {
-		d.at.fail("operation %s of VHLO, wanted one of StableHLO up to 1.20", quote(clip(name)))
-	}
+	table, _ := inherentOf("vhlo." + name)
 	base := name[:strings.LastIndex(name, "_v")]
 	if d.version < nativeProperties { // all attributes are in one dictionary
 		o.split(func(n string) bool {
@@ -188,6 +186,12 @@ func (d *decoder) stableHLO(o *operation, name, parent string) {
 			if table[i].absent != "" && !keep && d.isAbsent(a.value, table[i].absent) {
 				continue
 			}
+			switch table[i].form {
+			case "dropped":
+				continue
+			case "channel":
+				a.name = "channel_handle"
+			}
 			a.value = d.inForm(a.value, table[i].form)
 		}
 		out = append(out, a)
@@ -209,6 +213,14 @@ func (d *decoder) inForm(a attribute, form string) attribute {
 			out.words = append(out.words, l.typ.elem.number(uint64(v)))
 		}
 		return out
+	case "unit":
+		return unitAttr{}
+	case "channel":
+		n, ok := a.(intAttr)
+		if !ok {
+			d.at.fail("a channel that is no integer, wanted one")
+		}
+		return channelHandle(n.value, 0)
 	case "symbol":
 		s, ok := a.(stringAttr)
 		if !ok {
@@ -263,6 +275,8 @@ var imploded = map[string]func(*imploder){
 	"gather":         (*imploder).gather,
 	"dynamic_gather": (*imploder).gather,
 	"scatter":        (*imploder).scatter,
+	"send":           (*imploder).channel,
+	"recv":           (*imploder).channel,
 }
 
 // imploder takes attributes of an operation and puts others in their place.
@@ -343,6 +357,10 @@ func (p *imploder) gather() {
 
 func (p *imploder) scatter() {
 	p.put("scatter_dimension_numbers", p.fields("scatter", scatterFields))
+}
+
+func (p *imploder) channel() {
+	p.put("channel_handle", channelHandle(p.number("channel_id"), p.number("channel_type")))
 }
 
 func (p *imploder) fields(name string, names []string) attribute {
