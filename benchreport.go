@@ -5,6 +5,8 @@ import (
 	"io"
 	"text/tabwriter"
 	"time"
+
+	"tpuc/internal/plural"
 )
 
 // Write prints the report for people.
@@ -16,9 +18,9 @@ func (r *BenchReport) Write(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s : %s\n", name, p.Name, p.Type)
 		name = ""
 	}
-	fmt.Fprintf(t, "calls\t%d in %.3f s by %d sessions: %.1f a second\n", r.Calls, r.Wall, r.Concurrency, r.Throughput)
+	fmt.Fprintf(t, "calls\t%d in %.3f s by %s: %.1f a second\n", r.Calls, r.Wall, plural.Of(r.Concurrency, "session"), r.Throughput)
 	if s := r.Stats; s.Padded+s.Compiled+s.Recompiled > 0 {
-		fmt.Fprintf(t, "programs\t%d calls padded, %d programs compiled, %d of them released, %d compiled again\n", s.Padded, s.Compiled, s.Released, s.Recompiled)
+		fmt.Fprintf(t, "programs\t%s padded, %s compiled, %d of them released, %d compiled again\n", plural.Of(s.Padded, "call"), plural.Of(s.Compiled, "program"), s.Released, s.Recompiled)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -41,7 +43,7 @@ func (r *BenchReport) Write(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nlatency is of calls as they are; the parts are of %d calls that wait for each part, the dispatch within execute\n", r.Parts.Calls)
+	_, err := fmt.Fprintf(w, "\nlatency is of calls as they are; the parts are of %s, each part waited for, the dispatch within execute\n", plural.Of(r.Parts.Calls, "call"))
 	return err
 }
 

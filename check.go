@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tpuc/frontend/pt2"
+	"tpuc/internal/plural"
 	"tpuc/ir"
 	"tpuc/ir/diag"
 	"tpuc/ir/op"
@@ -62,10 +63,7 @@ type Problem struct {
 type CheckError struct{ Problems int }
 
 func (e *CheckError) Error() string {
-	if e.Problems == 1 {
-		return "1 problem keeps the model from compiling"
-	}
-	return fmt.Sprintf("%d problems keep the model from compiling", e.Problems)
+	return plural.Of(e.Problems, "problem") + plural.Choose(e.Problems, " keeps", " keep") + " the model from compiling"
 }
 
 // Err is a *CheckError where there are problems.
@@ -211,7 +209,7 @@ func (r *CheckReport) Write(w io.Writer) error {
 	if r.Torch != "" {
 		model += " (torch " + r.Torch + ")"
 	}
-	fmt.Fprintf(&b, "model   %s, %d nodes\ntarget  %s\n", model, r.Nodes, r.Target)
+	fmt.Fprintf(&b, "model   %s, %s\ntarget  %s\n", model, plural.Of(r.Nodes, "node"), r.Target)
 	for _, d := range r.Dims {
 		from := "as given"
 		if !d.Given {

@@ -44,7 +44,7 @@ var mayImport = map[string]string{
 	"tpu/plugin":   "internal/fileid",
 	"tpu":          "tpu/pjrt tpu/plugin tpu/chip ir/diag ir/tensor internal/processor",
 	"tpu/artifact": "ir/tensor ir/weight tpu/chip ir/diag internal/atomicfile internal/jsonerr internal/mmap internal/zipend",
-	"tpu/runtime":  "tpu/pjrt tpu/plugin tpu/artifact frontend/weights ir/weight ir/tensor ir/diag internal/processor",
+	"tpu/runtime":  "tpu/pjrt tpu/plugin tpu/artifact frontend/weights ir/weight ir/tensor ir/diag internal/plural internal/processor",
 
 	"examples/embed":  "tpu/runtime ir/tensor", // as a server would
 	"examples/decode": "tpu/runtime ir/tensor",
@@ -52,7 +52,7 @@ var mayImport = map[string]string{
 	"tools/seeds": "",
 
 	".":        "*",
-	"cmd/tpuc": ". cache ir ir/op ir/text ir/eval ir/tensor ir/diag passes tpu tpu/chip tpu/plugin tpu/artifact tpu/runtime frontend/weights internal/compare internal/atomicfile internal/reduce",
+	"cmd/tpuc": ". cache ir ir/op ir/text ir/eval ir/tensor ir/diag passes tpu tpu/chip tpu/plugin tpu/artifact tpu/runtime frontend/weights internal/compare internal/atomicfile internal/plural internal/reduce",
 
 	"tools/coverage": ". frontend/pt2 internal/atomicfile",
 	"tools/bench":    "frontend/weights internal/mmap ir/tensor tpu/artifact tpu/pjrt tpu/plugin",
@@ -61,10 +61,11 @@ var mayImport = map[string]string{
 	"internal/fileid":     "",
 	"internal/jsonerr":    "",
 	"internal/mmap":       "",
+	"internal/plural":     "",
 	"internal/processor":  "",
 	"internal/zipend":     "",
 	"internal/compare":    "ir/tensor",
-	"internal/reduce":     "ir ir/text",
+	"internal/reduce":     "internal/plural ir ir/text",
 	"internal/golden":     "ir ir/eval ir/tensor ir/weight", // for tests
 	"internal/seeds":      "",                               // for tests
 	"internal/tieorder":   "ir ir/op ir/tensor",
@@ -72,7 +73,7 @@ var mayImport = map[string]string{
 
 // runtimeMayReach are the packages outside tpu/ that a server links with tpu/runtime: no pass, no lowering, and of the front ends the
 // weights alone.
-var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/fileid", "internal/jsonerr", "internal/mmap", "internal/processor", "internal/zipend"}
+var runtimeMayReach = []string{"ir/diag", "ir/tensor", "ir/weight", "frontend/weights", "frontend/weights/pickle", "internal/atomicfile", "internal/fileid", "internal/jsonerr", "internal/mmap", "internal/plural", "internal/processor", "internal/zipend"}
 
 // forTests are packages that only test files import.
 var forTests = []string{"internal/golden", "internal/seeds"}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"tpuc/internal/plural"
 	"tpuc/tpu/artifact"
 )
 
@@ -28,7 +29,7 @@ func (s *Inspection) Write(w io.Writer) error {
 		for _, x := range s.Tensors {
 			total += x.Bytes
 		}
-		row("kind", "weights: %d tensors, %s", len(s.Tensors), Bytes(total))
+		row("kind", "weights: %s, %s", plural.Of(len(s.Tensors), "tensor"), Bytes(total))
 		storedRows(row, "tensors", s.Tensors)
 	}
 	if s.Kind == KindArchive || s.Kind == KindText || s.Kind == KindStableHLO {
@@ -76,7 +77,7 @@ func (s *Inspection) writeProgram(row rower) {
 	storedRows(row, "state", s.State)
 	name := "weights"
 	for _, c := range s.Classes {
-		line := fmt.Sprintf("%s: %d tensors, %s", c.Class, c.Count, Bytes(c.Bytes))
+		line := fmt.Sprintf("%s: %s, %s", c.Class, plural.Of(c.Count, "tensor"), Bytes(c.Bytes))
 		if c.Absent > 0 {
 			line += fmt.Sprintf(" (%d without their bytes)", c.Absent)
 		}
@@ -108,7 +109,7 @@ func (s *Inspection) writeArtifact(row rower) {
 	row("target", "%s", m.Target.Name)
 	row("plugin", "%s %s", m.Plugin.Name, m.Plugin.Version)
 	if c := m.CPU; c != nil {
-		row("processor", "%s, %d features, %d cores", c.Processor, len(c.Features), c.Cores)
+		row("processor", "%s, %s, %s", c.Processor, plural.Of(len(c.Features), "feature"), plural.Of(c.Cores, "core"))
 	}
 	name := "symbols"
 	for _, y := range m.Symbols {
@@ -232,6 +233,6 @@ func manifestWeights(row rower, name string, list []artifact.Weight) {
 		total += x.Bytes
 		all = append(all, x)
 	}
-	row(name, "%d tensors, %s, %d of them in the artifact", len(list), Bytes(total), inside)
+	row(name, "%s, %s, %d of them in the artifact", plural.Of(len(list), "tensor"), Bytes(total), inside)
 	storedRows(row, "", largest(all)[:min(len(all), 3)])
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tpuc/cache"
+	"tpuc/internal/plural"
 	"tpuc/ir"
 	"tpuc/lower"
 	"tpuc/passes"
@@ -276,7 +277,7 @@ func (t Tensors) String() string {
 	if t.Count == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d tensors, %s", t.Count, Bytes(t.Bytes))
+	return plural.Of(t.Count, "tensor") + ", " + Bytes(t.Bytes)
 }
 
 // portsShown is how many inputs or outputs are listed before they are only counted.

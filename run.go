@@ -12,6 +12,7 @@ import (
 
 	"tpuc/frontend/weights"
 	"tpuc/internal/compare"
+	"tpuc/internal/plural"
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
 	"tpuc/tpu/artifact"
@@ -62,7 +63,7 @@ func OpenCalls(o CallOptions) (*Calls, error) {
 	}
 	calls := max(len(o.Inputs), 1)
 	if len(o.Expected) > calls || len(o.ExpectedState) > calls {
-		return nil, fmt.Errorf("%d files of expected outputs and %d of expected state, wanted at most one for each of %d calls", len(o.Expected), len(o.ExpectedState), calls)
+		return nil, fmt.Errorf("%s of expected outputs and %d of expected state, wanted at most one for each of %s", plural.Of(len(o.Expected), "file"), len(o.ExpectedState), plural.Of(calls, "call"))
 	}
 	if err := CheckOutput(o.Output); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"tpuc/internal/compare"
+	"tpuc/internal/plural"
 	"tpuc/ir/tensor"
 	"tpuc/tpu/artifact"
 )
@@ -54,7 +55,7 @@ type DifferError struct {
 }
 
 func (e *DifferError) Error() string {
-	return fmt.Sprintf("%d of %d results differ from the expected ones", e.Failed, e.Compared)
+	return fmt.Sprintf("%d of %s %s", e.Failed, plural.Of(e.Compared, "result"), plural.Choose(e.Failed, "differs from the expected one", "differ from the expected ones"))
 }
 
 // differ is nil or a *DifferError.
@@ -134,7 +135,7 @@ func (c Comparison) figures() string {
 	}
 	s := fmt.Sprintf("worst %v: got %s, wanted %s; max abs diff %.3g (limit %.3g), rel L2 %.3g", c.Worst, c.Got, c.Want, c.MaxAbs, c.Limit, c.RelL2)
 	if c.Failed > 0 {
-		s += fmt.Sprintf("; %d elements differ", c.Failed)
+		s += fmt.Sprintf("; %s %s", plural.Of(c.Failed, "element"), plural.Choose(c.Failed, "differs", "differ"))
 	}
 	return s
 }
@@ -145,7 +146,7 @@ func (s Summary) figures() string {
 		parts = append(parts, fmt.Sprintf("min %.6g, max %.6g, mean %.6g", *s.Min, *s.Max, *s.Mean))
 	}
 	if s.NonFinite > 0 {
-		parts = append(parts, fmt.Sprintf("%d elements not finite", s.NonFinite))
+		parts = append(parts, plural.Of(s.NonFinite, "element")+" not finite")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"tpuc/internal/compare"
+	"tpuc/internal/plural"
 )
 
 // Case is one archive of a suite with the calls that are made of it. docs/testing-models.md describes the folders it comes from.
@@ -366,7 +367,7 @@ func (info caseInfo) apply(c *Case) {
 		stem, _ := archiveStem(filepath.Base(c.Model))
 		c.Problem = fmt.Sprintf("there are no inputs, wanted inputs.safetensors or %s.inputs.safetensors; or %s.case.json to compile only", stem, stem)
 	case info.Calls > len(c.Calls):
-		c.Problem = fmt.Sprintf("there are inputs for %d calls, wanted %d", len(c.Calls), info.Calls)
+		c.Problem = fmt.Sprintf("there are inputs for %s, wanted %d", plural.Of(len(c.Calls), "call"), info.Calls)
 	}
 }
 

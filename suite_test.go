@@ -102,7 +102,7 @@ func TestFindCases(t *testing.T) {
 	for id, want := range map[string]string{
 		"bad/json/raw": "case.json: ", "bad/tolerance/raw": `tolerance is "low", wanted a number`, "bad/negative/raw": "of 0 or more", "bad/expect/raw": `expect is "luck"`,
 		"bad/none/raw": "there are no inputs, wanted inputs.safetensors", "bad/half/raw": "nothing to compare with, wanted outputs.safetensors",
-		"bad/few/raw": "inputs for 1 calls, wanted 3", "bad/gap/raw": "outputs but no inputs", "ops/s3/raw": `lists cases, but not "s3"`,
+		"bad/few/raw": "inputs for 1 call, wanted 3", "bad/gap/raw": "outputs but no inputs", "ops/s3/raw": `lists cases, but not "s3"`,
 	} {
 		require.Contains(t, found[id].Problem, want, id)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"tpuc/internal/plural"
 	"tpuc/ir/diag"
 )
 
@@ -75,7 +76,7 @@ type SuiteError struct {
 }
 
 func (e *SuiteError) Error() string {
-	return fmt.Sprintf("%d of %d cases are not ok", e.Bad, e.Total)
+	return fmt.Sprintf("%d of %s %s not ok", e.Bad, plural.Of(e.Total, "case"), plural.Choose(e.Bad, "is", "are"))
 }
 
 // fail sets an outcome that is a reason in words.
@@ -238,11 +239,7 @@ func (r *SuiteReport) Totals() string {
 	if r.Plugin != "" {
 		on += " (" + r.Plugin + ")"
 	}
-	plural := "s"
-	if len(r.Cases) == 1 {
-		plural = ""
-	}
-	return fmt.Sprintf("%d case%s on %s: %s; %s", len(r.Cases), plural, on, strings.Join(parts, ", "), seconds(r.Wall))
+	return fmt.Sprintf("%s on %s: %s; %s", plural.Of(len(r.Cases), "case"), on, strings.Join(parts, ", "), seconds(r.Wall))
 }
 
 // WriteGroups prints the reasons of refusals, failures and bugs, each with its number of cases and the first of them.

@@ -14,6 +14,7 @@ import (
 	"tpuc"
 	"tpuc/cache"
 	"tpuc/internal/atomicfile"
+	"tpuc/internal/plural"
 )
 
 // shownID is how much of an entry's ID is shown; 4 digits are enough to name one.
@@ -116,7 +117,7 @@ func (f *cacheFlags) ls() *cobra.Command {
 			if e := t.write(c.OutOrStdout()); e != nil {
 				return e
 			}
-			_, e := fmt.Fprintf(c.OutOrStdout(), "%d entries, %s in %s\n", len(rows), tpuc.Bytes(size), s.Store().Dir())
+			_, e := fmt.Fprintf(c.OutOrStdout(), "%s, %s in %s\n", plural.Of(len(rows), "entry"), tpuc.Bytes(size), s.Store().Dir())
 			return errors.Join(err, e)
 		},
 	}
@@ -161,7 +162,7 @@ the nearest one in the cache, part by part with both values.`,
   tpuc cache explain model.pt2 --target v6e:1x1`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return usagef("%d arguments, wanted KEY, MODEL or KEY KEY", len(args))
+				return usagef("%s, wanted KEY, MODEL or KEY KEY", plural.Of(len(args), "argument"))
 			}
 			return nil
 		},
@@ -295,7 +296,7 @@ Exit status: 0 nothing was wrong; 1 something was.`,
 				return e
 			}
 			if err == nil && wrong > 0 {
-				err = fmt.Errorf("%d entries of the cache were wrong", wrong)
+				err = fmt.Errorf("%s of the cache %s wrong", plural.Of(wrong, "entry"), plural.Choose(wrong, "was", "were"))
 			}
 			return err
 		},
@@ -323,7 +324,7 @@ func (f *cacheFlags) writeVerification(w io.Writer, v *verifyRow) error {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%d entries are good, %s\n", v.Entries, tpuc.Bytes(v.Bytes))
+	fmt.Fprintf(&b, "%s %s good, %s\n", plural.Of(v.Entries, "entry"), plural.Choose(v.Entries, "is", "are"), tpuc.Bytes(v.Bytes))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -363,7 +364,7 @@ being read or made stays.`,
 				return errors.Join(err, writeJSON(c.OutOrStdout(), map[string]int64{"removed": int64(p.Removed), "removed_bytes": p.RemovedSize,
 					"kept": int64(p.Kept), "kept_bytes": p.KeptSize, "leftovers": int64(p.Leftovers)}))
 			}
-			_, e := fmt.Fprintf(c.OutOrStdout(), "%d entries removed, %s; %d kept, %s\n", p.Removed, tpuc.Bytes(p.RemovedSize), p.Kept, tpuc.Bytes(p.KeptSize))
+			_, e := fmt.Fprintf(c.OutOrStdout(), "%s removed, %s; %d kept, %s\n", plural.Of(p.Removed, "entry"), tpuc.Bytes(p.RemovedSize), p.Kept, tpuc.Bytes(p.KeptSize))
 			return errors.Join(err, e)
 		},
 	}
@@ -449,9 +450,9 @@ func (f *cacheFlags) count(w io.Writer, what string, n, present int) error {
 	if f.json {
 		return writeJSON(w, map[string]int{what: n, "present": present})
 	}
-	s := fmt.Sprintf("%d entries %s", n, what)
+	s := plural.Of(n, "entry") + " " + what
 	if present > 0 {
-		s += fmt.Sprintf(", %d were there already", present)
+		s += fmt.Sprintf(", %d %s there already", present, plural.Choose(present, "was", "were"))
 	}
 	_, err := fmt.Fprintln(w, s)
 	return err

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tpuc"
+	"tpuc/internal/plural"
 )
 
 func newDoctor() *cobra.Command {
@@ -42,7 +43,7 @@ The CPU plugin is fetched if it is absent, unless --offline is given. Exit statu
 				}
 			}
 			if problems > 0 {
-				return fmt.Errorf("%d of %d checks found a problem", problems, len(checks))
+				return fmt.Errorf("%d of %s found a problem", problems, plural.Of(len(checks), "check"))
 			}
 			return nil
 		},

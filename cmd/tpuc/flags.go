@@ -16,6 +16,7 @@ import (
 	"tpuc"
 	"tpuc/cache"
 	"tpuc/internal/compare"
+	"tpuc/internal/plural"
 	"tpuc/passes"
 	"tpuc/tpu/chip"
 	"tpuc/tpu/plugin"
@@ -136,15 +137,16 @@ func parseSizes(list []string) (map[string][]int64, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	out := make(map[string][]int64)
+	out, given := make(map[string][]int64), make(map[string]string)
 	for _, s := range list {
 		name, sizes, ok := strings.Cut(s, "=")
 		if !ok || name == "" {
 			return nil, usagef("--dim %q, wanted NAME=SIZE, such as s77=8", s)
 		}
-		if _, twice := out[name]; twice {
-			return nil, usagef("--dim gives %s twice, wanted all its sizes in one: %s=1,2", name, name)
+		if given[name] != "" {
+			return nil, usagef("--dim gives %s twice, wanted all its sizes in one: --dim %s=%s,%s", name, name, given[name], sizes)
 		}
+		given[name] = sizes
 		for _, size := range strings.Split(sizes, ",") {
 			n, err := strconv.ParseInt(size, 10, 64)
 			if err != nil || n < 0 {
@@ -158,6 +160,14 @@ func parseSizes(list []string) (map[string][]int64, error) {
 
 // parseDims reads --dim flags with one size each.
 func parseDims(list []string) (map[string]int64, error) {
+	seen := make(map[string]bool)
+	for _, s := range list {
+		name, _, _ := strings.Cut(s, "=")
+		if seen[name] {
+			return nil, usagef("--dim gives %s twice, wanted one size", name)
+		}
+		seen[name] = true
+	}
 	sizes, err := parseSizes(list)
 	if err != nil || sizes == nil {
 		return nil, err
@@ -212,9 +222,9 @@ func (f *callFlags) options(c *cobra.Command) (tpuc.CallOptions, error) {
 	case !f.selfTest && changed("random") == (len(f.inputs) > 0):
 		return o, usagef("inputs are missing or given in two ways, wanted --inputs FILE (once a call) or --random SEED")
 	case len(f.expected) > calls:
-		return o, usagef("%d --expected for %d calls, wanted at most one a call", len(f.expected), calls)
+		return o, usagef("%d --expected for %s, wanted at most one a call", len(f.expected), plural.Of(calls, "call"))
 	case len(f.state) > calls:
-		return o, usagef("%d --expected-state for %d calls, wanted at most one a call", len(f.state), calls)
+		return o, usagef("%d --expected-state for %s, wanted at most one a call", len(f.state), plural.Of(calls, "call"))
 	case changed("tolerance") && elementwise:
 		return o, usagef("--tolerance and --rtol or --atol are given, wanted one rule")
 	case (changed("tolerance") || elementwise) && len(f.expected)+len(f.state) == 0 && !f.selfTest:

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tpuc"
+	"tpuc/internal/plural"
 	"tpuc/ir/diag"
 	"tpuc/tpu"
 	"tpuc/tpu/runtime"
@@ -138,7 +139,7 @@ Exit status: 0 ok; 1 the input is at fault; 2 usage; 3 numbers differ from the e
 func argCount(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usagef("%d arguments, wanted %s", len(args), what)
+			return usagef("%s, wanted %s", plural.Of(len(args), "argument"), what)
 		}
 		return nil
 	}

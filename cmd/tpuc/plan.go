@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tpuc"
+	"tpuc/internal/plural"
 	"tpuc/tpu/artifact"
 )
 
@@ -102,7 +103,7 @@ func writePlans(w io.Writer, plans []*tpuc.Plan) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "%d programs, %d to compile\n", programs, compiles)
+	_, err := fmt.Fprintf(w, "%s, %d to compile\n", plural.Of(programs, "program"), compiles)
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"tpuc"
 	"tpuc/internal/atomicfile"
+	"tpuc/internal/plural"
 	"tpuc/internal/reduce"
 	"tpuc/ir/text"
 )
@@ -96,7 +97,7 @@ func runReduce(c *cobra.Command, file string, f *reduceFlags) error {
 	defer os.RemoveAll(dir)
 	o := reduce.Options{Progress: func(s reduce.Stats) {
 		if !f.quiet {
-			fmt.Fprintf(c.ErrOrStderr(), "%s after %d runs\n", s.Now, s.Checks)
+			fmt.Fprintf(c.ErrOrStderr(), "%s after %s\n", s.Now, plural.Of(s.Checks, "run"))
 		}
 	}}
 	small, stats, err := reduce.Module(c.Context(), m.Module, func(ctx context.Context, src string) (bool, error) {

@@ -12,6 +12,7 @@ import (
 
 	"tpuc"
 	"tpuc/internal/atomicfile"
+	"tpuc/internal/plural"
 )
 
 // caseTimeout is how long a case may take unless another time is given.
@@ -117,7 +118,7 @@ func runTest(c *cobra.Command, dirs []string, f *testFlags, o tpuc.SuiteOptions)
 	}
 	cases := tpuc.SelectCases(all, o)
 	if len(cases) == 0 {
-		return fmt.Errorf("none of the %d cases in %s is selected, wanted one or more", len(all), strings.Join(dirs, ", "))
+		return fmt.Errorf("none of the %s in %s is selected, wanted one or more", plural.Of(len(all), "case"), strings.Join(dirs, ", "))
 	}
 	if f.cached {
 		if o.Cache, err = f.store(func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) }); err != nil {

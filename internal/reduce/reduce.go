@@ -6,8 +6,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
+	"strings"
 
+	"tpuc/internal/plural"
 	"tpuc/ir"
 	"tpuc/ir/text"
 )
@@ -206,5 +207,5 @@ func (s Size) less(t Size) bool {
 
 // String is such as "12 nodes, 3 weights, 2 results, 4 parameters".
 func (s Size) String() string {
-	return fmt.Sprintf("%d nodes, %d weights, %d results, %d parameters", s.Nodes, s.Weights, s.Results, s.Params)
+	return strings.Join([]string{plural.Of(s.Nodes, "node"), plural.Of(s.Weights, "weight"), plural.Of(s.Results, "result"), plural.Of(s.Params, "parameter")}, ", ")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tpuc/frontend/weights"
+	"tpuc/internal/plural"
 	"tpuc/ir/diag"
 	"tpuc/ir/tensor"
 	"tpuc/tpu/artifact"
@@ -23,7 +24,7 @@ func CheckSignatures(signatures []artifact.Signature, inputs []*tensor.Tensor) e
 		}
 		x := inputs[i]
 		if x.Rank() != len(s.Dims) {
-			errs.Addf(nil, "input/shape", "input %d (%q) has shape %v, wanted %s: %d dimensions, wanted %d", i, s.Name, x.Dims, s, x.Rank(), len(s.Dims))
+			errs.Addf(nil, "input/shape", "input %d (%q) has shape %v, wanted %s: %s, wanted %d", i, s.Name, x.Dims, s, plural.Of(x.Rank(), "dimension"), len(s.Dims))
 			ports[i].Dims = x.Dims // said
 			continue
 		}
@@ -46,7 +47,7 @@ func CheckSignatures(signatures []artifact.Signature, inputs []*tensor.Tensor) e
 func CheckInputs(ports []artifact.Port, inputs []*tensor.Tensor) error {
 	var errs diag.List
 	if len(inputs) != len(ports) {
-		e := errs.Addf(nil, "input/count", "%d inputs, wanted %d", len(inputs), len(ports))
+		e := errs.Addf(nil, "input/count", "%s, wanted %d", plural.Of(len(inputs), "input"), len(ports))
 		for i, p := range ports {
 			e.Note("input %d is %q : %s", i, p.Name, p.Type)
 		}
@@ -66,7 +67,7 @@ func CheckInputs(ports []artifact.Port, inputs []*tensor.Tensor) error {
 		case !slices.Equal(x.Dims, want.Dims):
 			errs.Addf(nil, "input/shape", "input %d (%q) has shape %v, wanted %v%s", i, p.Name, x.Dims, want.Dims, dimension(x.Dims, want.Dims))
 		case int64(len(x.Data)) != want.Bytes():
-			errs.Addf(nil, "input/bytes", "input %d (%q) has %d bytes, wanted %d for %s", i, p.Name, len(x.Data), want.Bytes(), want)
+			errs.Addf(nil, "input/bytes", "input %d (%q) has %s, wanted %d for %s", i, p.Name, plural.Of(len(x.Data), "byte"), want.Bytes(), want)
 		}
 	}
 	return errs.Err()
@@ -75,7 +76,7 @@ func CheckInputs(ports []artifact.Port, inputs []*tensor.Tensor) error {
 // dimension names the one dimension that differs, or nothing.
 func dimension(got, want []int64) string {
 	if len(got) != len(want) {
-		return fmt.Sprintf(": %d dimensions, wanted %d", len(got), len(want))
+		return fmt.Sprintf(": %s, wanted %d", plural.Of(len(got), "dimension"), len(want))
 	}
 	at := -1
 	for i := range got {

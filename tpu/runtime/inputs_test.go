@@ -71,7 +71,7 @@ func TestCheckInputs(t *testing.T) {
 	err = CheckInputs(ports, []*tensor.Tensor{ok[0], ok[1], tensor.Zeros(tensor.Make(tensor.F64, 1))})
 	require.EqualError(t, err, `input 2 ("scale") is f64[1], wanted f32[] [input/type]`)
 	err = CheckInputs(ports, []*tensor.Tensor{ok[0], ok[1], {Type: ports3(t, ports[2]), Data: []byte{1}}})
-	require.ErrorContains(t, err, "has 1 bytes, wanted 4 for f32[]")
+	require.ErrorContains(t, err, "has 1 byte, wanted 4 for f32[]")
 }
 
 func ports3(t *testing.T, p artifact.Port) tensor.Type {

@@ -187,7 +187,7 @@ func TestStrict(t *testing.T) {
 	_, err = s.Run(t.Context(), []*tensor.Tensor{tensor.Zeros(tensor.Make(tensor.F32, 2, 5))})
 	require.ErrorContains(t, err, `input 0 ("x") has shape [2 5], wanted [2 4]: dimension 1 is 5, wanted 4`)
 	_, err = s.Run(t.Context(), []*tensor.Tensor{tensor.Zeros(tensor.Make(tensor.F32, 2))})
-	require.ErrorContains(t, err, `input 0 ("x") has shape [2], wanted f32[batch,4]: 1 dimensions, wanted 2`)
+	require.ErrorContains(t, err, `input 0 ("x") has shape [2], wanted f32[batch,4]: 1 dimension, wanted 2`)
 }
 
 func TestPad(t *testing.T) {
