@@ -59,6 +59,8 @@ type CompileOptions struct {
 	Cache        *Cache             // where executables come from and are kept; nil: each is compiled
 	Jobs         int                // programs to compile side by side; 0: one
 
+	DigestWeights bool // record the SHA-256 of the weights that stay in the model's file, which is read whole for that; loading checks them
+
 	runs  bool             // what is compiled runs here at once
 	below map[string]int64 // of one program of several: for a symbol the next smaller size that another one serves
 }
@@ -101,7 +103,7 @@ func Compile(ctx context.Context, path string, o CompileOptions) (_ *Report, err
 	if err := side(all, o.Jobs, func(c *compilation) error { return c.run(ctx, PhaseCompile) }); err != nil {
 		return nil, err
 	}
-	return pack(all, func(p *artifact.Part, keys []cache.Key, r *Report) error {
+	return pack(ctx, all, func(p *artifact.Part, keys []cache.Key, r *Report) error {
 		return o.Cache.keep(ctx, path, &o, seen, p, keys, r)
 	})
 }
@@ -271,9 +273,9 @@ func (c *compilation) compile(ctx context.Context) error {
 	return c.leave(PhaseCompile, func() []byte { return c.result.Executable })
 }
 
-// absent refuses weights that are to be embedded or run with and are not to be had, before anything is compiled.
+// absent refuses weights that are to be embedded, digested or run with and are not to be had, before anything is compiled.
 func (c *compilation) absent() error {
-	if !c.o.EmbedWeights && !c.o.runs {
+	if !c.o.EmbedWeights && !c.o.runs && !c.o.DigestWeights {
 		return nil
 	}
 	var wants []weights.Want
@@ -283,6 +285,9 @@ func (c *compilation) absent() error {
 		}
 		if c.given != nil && a.Weight.Class != ir.Constant {
 			wants = append(wants, weights.Want{Names: a.Weight.Names, Expr: a.Weight.Source})
+			continue
+		}
+		if c.o.DigestWeights && c.model.recorded(artifactWeight(a, i)) != "" {
 			continue
 		}
 		if _, err := c.contents(i); err != nil {

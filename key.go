@@ -44,8 +44,9 @@ var notInKeys = map[string]string{
 	"CompileOptions.Jobs":     "how many programs are compiled at a time",
 	"CompileOptions.Cache":    "where entries are, not what they are",
 
-	"CompileOptions.Examples":     "put beside what is kept, when the artifact is written",
-	"CompileOptions.EmbedWeights": "a compile that embeds weights does not ask the cache for the model; the program says how they lie",
+	"CompileOptions.Examples":      "put beside what is kept, when the artifact is written",
+	"CompileOptions.DigestWeights": "recorded when the artifact is written, from the model's file as it is then",
+	"CompileOptions.EmbedWeights":  "a compile that embeds weights does not ask the cache for the model; the program says how they lie",
 
 	"Shapes.Inputs": "a function; Shapes.Given stands for it, and without that the cache is not asked for the model",
 

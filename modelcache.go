@@ -113,7 +113,7 @@ func (c *Cache) unchanged(ctx context.Context, path string, o *CompileOptions) (
 		o.Notify(PhasePack)
 	}
 	watch = startWatch()
-	err = writeArtifact(path, o, &artifact.Part{Manifest: kept.Manifest, Contents: contents}, report)
+	err = writeArtifact(ctx, path, o, &artifact.Part{Manifest: kept.Manifest, Contents: contents}, report)
 	report.Phases = append(report.Phases, watch.stop(PhasePack))
 	return report, true, err
 }

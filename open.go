@@ -156,7 +156,7 @@ func (m *Opened) compile(ctx context.Context, path, file string, o OpenOptions) 
 	if err != nil {
 		return err
 	}
-	m.Report, err = pack([]*compilation{c}, func(p *artifact.Part, keys []cache.Key, r *Report) error {
+	m.Report, err = pack(ctx, []*compilation{c}, func(p *artifact.Part, keys []cache.Key, r *Report) error {
 		return co.Cache.keep(ctx, path, &co, seen, p, keys, r)
 	})
 	if err != nil {

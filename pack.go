@@ -1,6 +1,7 @@
 package tpuc
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ import (
 
 // pack writes the programs, which are of one model, into one artifact where that is asked for, and reports what was done. keep is told
 // what the artifact is made of; it may be nil.
-func pack(all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) error) (*Report, error) {
+func pack(ctx context.Context, all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) error) (*Report, error) {
 	first := all[0]
 	report := first.report
 	if len(all) > 1 {
@@ -36,7 +37,7 @@ func pack(all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) er
 		first.o.Notify(PhasePack)
 	}
 	watch := startWatch()
-	err := write(all, keep, report)
+	err := write(ctx, all, keep, report)
 	report.Phases = append(report.Phases, watch.stop(PhasePack))
 	if err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func pack(all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) er
 	return report, nil
 }
 
-func write(all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) error, report *Report) error {
+func write(ctx context.Context, all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) error, report *Report) error {
 	o := all[0].o
 	if o.Output == "" {
 		return nil
@@ -82,13 +83,18 @@ func write(all []*compilation, keep func(*artifact.Part, []cache.Key, *Report) e
 			return err
 		}
 	}
-	return writeArtifact(all[0].path, &o, &p, report)
+	return writeArtifact(ctx, all[0].path, &o, &p, report)
 }
 
 // writeArtifact writes the artifact p of the model, and reports that.
-func writeArtifact(model string, o *CompileOptions, p *artifact.Part, report *Report) error {
+func writeArtifact(ctx context.Context, model string, o *CompileOptions, p *artifact.Part, report *Report) error {
 	if err := o.addExamples(p); err != nil {
 		return err
+	}
+	if o.DigestWeights {
+		if err := digestWeights(ctx, model, &p.Manifest); err != nil {
+			return err
+		}
 	}
 	if err := artifact.Write(o.Output, p.Manifest, p.Contents); err != nil {
 		return err
@@ -152,6 +158,11 @@ func (c *compilation) part() (artifact.Part, error) {
 	}
 	for _, u := range p.Updates {
 		prog.Results[u.Result] = append(prog.Results[u.Result], prog.Args[u.Arg])
+	}
+	for _, list := range [][]artifact.Weight{m.Weights, m.State} {
+		for i := range list {
+			list[i].SHA256 = c.model.recorded(list[i])
+		}
 	}
 	if len(m.Weights)+len(m.State) > 0 {
 		var err error

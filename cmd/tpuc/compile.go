@@ -73,6 +73,9 @@ such as one with other weights, takes the executable from there.`,
 				return err
 			}
 			o.EmbedWeights = f.embed
+			if o.EmbedWeights && o.DigestWeights {
+				return usagef("--embed-weights and --digest-weights are given, wanted one of them: what is embedded is checked by the artifact itself")
+			}
 			if o.Jobs < 1 {
 				return usagef("--jobs is %d, wanted 1 or more", o.Jobs)
 			}
@@ -88,6 +91,7 @@ such as one with other weights, takes the executable from there.`,
 	c.Flags().IntVarP(&o.Jobs, "jobs", "j", 1, "programs to compile side by side, of a model that has several")
 	c.Flags().StringArrayVar(&examples, "examples", nil, "keep a call in the artifact for tpuc run --self-test: INPUTS[,OUTPUTS], files as of tpuc run --inputs and --expected; repeated: calls in order")
 	f.addEmbed(c)
+	c.Flags().BoolVar(&o.DigestWeights, "digest-weights", false, "record the SHA-256 of every tensor that stays in the model's file, which is read whole for that: tpuc run checks them where it finds the file beside the artifact")
 	addJSON(c, &asJSON)
 	complete(c, "to", func() []string { return tpuc.Phases })
 	return c
