@@ -56,7 +56,16 @@ func (c *call) trapezoids(running bool) *ir.Value {
 		}
 		return splat(c.b, c.resultType().DType, intScalar(0), slices.Delete(slices.Clone(y.Type.Dims), axis, axis+1))
 	}
-	sides := tensorOperand(c.arith(op.Add, tensorOperand(slice(c.b, y, axis, 0, n-1, 1)), tensorOperand(slice(c.b, y, axis, 1, n, 1))))
+	at := func(from, to int64) operand { return tensorOperand(slice(c.b, y, axis, from, to, 1)) }
+	if c.schema.param("x") == nil && !running { // the sum less half of both ends
+		d := c.summedType2(y.Type.DType)
+		whole := tensorOperand(reduce(c.b, op.Sum, c.cast(y, d), []int64{int64(axis)}, true))
+		ends := tensorOperand(c.arith(op.Add, at(0, 1), at(n-1, n)))
+		half := tensorOperand(c.arith(op.Mul, ends, operand{s: floatScalar(0.5)}))
+		s := c.arith(op.Mul, tensorOperand(c.arith(op.Sub, whole, half)), operand{s: c.scalar("dx")})
+		return reshape(c.b, s, slices.Delete(slices.Clone(s.Type.Dims), axis, axis+1))
+	}
+	sides := tensorOperand(c.arith(op.Add, at(0, n-1), at(1, n)))
 	var area *ir.Value
 	if c.schema.param("x") != nil {
 		x := c.val("x")
@@ -75,7 +84,8 @@ func (c *call) trapezoids(running bool) *ir.Value {
 		dx := c.arith(op.Sub, tensorOperand(slice(c.b, x, axis, 1, m, 1)), tensorOperand(slice(c.b, x, axis, 0, m-1, 1)))
 		area = c.arith(op.Mul, sides, tensorOperand(dx))
 	} else {
-		area = c.arith(op.Mul, sides, operand{s: c.scalar("dx")})
+		half := operand{s: floatScalar(c.float("dx") / 2)}
+		return op.CumSum.Make(c.b, op.CumSumAttr{Axis: int64(axis)}, c.arith(op.Mul, sides, half))
 	}
 	area = c.cast(area, c.summedType2(area.Type.DType))
 	if axis >= area.Type.Rank() {
@@ -196,10 +206,11 @@ func (c *call) unevenSlope(x, at *ir.Value, axis int, parabolic bool) *ir.Value 
 		w := outer(gap(n-2, n-1), gap(n-3, n-2)) // from the end
 		last = f.neg(weighted([]int64{n - 1, n - 2, n - 3}, w...))
 	} else {
-		one := func(g *ir.Value) *ir.Value { return div(f.c(g, 1), g) }
-		lo, hi := one(gap(0, 1)), one(gap(n-2, n-1))
-		first = weighted([]int64{0, 1}, f.neg(lo), lo)
-		last = weighted([]int64{n - 2, n - 1}, f.neg(hi), hi)
+		line := func(i int64) *ir.Value { // through elements i and i+1
+			rise := f.sub(slice(c.b, x, axis, i+1, i+2, 1), slice(c.b, x, axis, i, i+1, 1))
+			return div(rise, along(c.b, gap(i, i+1), rise.Type.Dims, axis))
+		}
+		first, last = line(0), line(n-2)
 	}
 	parts := []*ir.Value{first}
 	if n > 2 {

@@ -5,7 +5,6 @@ import (
 
 	"tpuc/ir"
 	"tpuc/ir/op"
-	"tpuc/ir/tensor"
 )
 
 // criterionRules are losses of pairs and margins.
@@ -18,7 +17,7 @@ var criterionRules = map[string]rule{
 		apart := tensorOperand(c.arith(op.Sub, x, y))
 		l := c.arith(op.Mul, tensorOperand(op.Neg.Make(c.b, t.x)), apart)
 		l = c.arith(op.Add, tensorOperand(l), operand{s: floatScalar(c.float("margin"))})
-		return c.cast(c.reduced(c.cast(fb{c.b, c}.max(l, 0), wide(l.Type.DType))), l.Type.DType)
+		return c.reduced(fb{c.b, c}.max(l, 0))
 	}),
 	"hinge_embedding_loss": value(func(c *call) *ir.Value { // x where target is 1, max(0, margin - x) where it is -1
 		x, t := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
@@ -33,12 +32,11 @@ var criterionRules = map[string]rule{
 	"soft_margin_loss": value(func(c *call) *ir.Value { // log(1 + exp(-target x))
 		x, t := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
 		d := resultType(x, t)
-		l := c.elementwise(d, func(b *ir.Builder, v []*ir.Value) *ir.Value {
+		return c.reduced(c.elementwise(d, func(b *ir.Builder, v []*ir.Value) *ir.Value {
 			f := fb{b, c}
 			e := f.exp(f.mul(f.neg(v[1]), v[0])) // which may overflow, as in torch
 			return op.Log1p.Make(b, e)
-		}, x, t)
-		return c.cast(c.reduced(c.cast(l, wide(d))), d)
+		}, x, t))
 	}),
 }
 
@@ -47,8 +45,7 @@ func cosineEmbedding(c *call) *ir.Value {
 	x, y, t := c.val("input1"), c.val("input2"), c.val("target")
 	const eps = 1e-12
 	d := floatResult(resultType(tensorOperand(x), tensorOperand(y)))
-	w := wide(d)
-	a, e := c.cast(x, w), c.cast(y, w)
+	a, e := c.cast(x, d), c.cast(y, d)
 	axis := []int64{int64(t.Type.Rank())}
 	dims := c.broadcastDims(tensorOperand(a), tensorOperand(e))
 	if len(dims) != t.Type.Rank()+1 {
@@ -65,14 +62,14 @@ func cosineEmbedding(c *call) *ir.Value {
 		hit := compare(c.b, op.EQ, t, like(c.b, t, floatScalar(v)))
 		return op.Select.Make(c.b, op.BroadcastTo(c.b, hit, l.Type.Dims), l, f.c(l, 0))
 	}
-	return c.cast(c.reduced(f.add(at(1, near), at(-1, far))), d)
+	return c.reduced(f.add(at(1, near), at(-1, far)))
 }
 
 // poissonLoss is exp(x) - t x, or x - t log(x + eps), with Stirling's approximation of log t! where full is set and t is above 1.
 func poissonLoss(c *call) *ir.Value {
 	x, t := tensorOperand(c.val("input")), tensorOperand(c.val("target"))
 	d := floatResult(resultType(x, t))
-	l := c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+	return c.reduced(c.elementwise(d, func(b *ir.Builder, v []*ir.Value) *ir.Value {
 		f := fb{b, c}
 		x, t := v[0], v[1]
 		var l *ir.Value
@@ -82,13 +79,10 @@ func poissonLoss(c *call) *ir.Value {
 			l = f.sub(x, f.mul(t, op.Log.Make(b, f.add(x, f.c(x, c.float("eps"))))))
 		}
 		if c.bool("full") {
-			s := f.add(f.sub(f.mul(t, op.Log.Make(b, t)), t), f.half(op.Log.Make(b, f.scale(t, 2*math.Pi))))
+			circle := c.arith(op.Mul, tensorOperand(t), operand{s: floatScalar(2 * math.Pi)})
+			s := f.add(f.sub(f.mul(t, op.Log.Make(b, t)), t), f.half(op.Log.Make(b, circle)))
 			l = f.add(l, f.where(op.LE, t, 1, f.c(t, 0), s))
 		}
 		return l
-	}, x, t)
-	if d == tensor.BF16 || d == tensor.F16 {
-		return c.cast(c.reduced(l), d)
-	}
-	return c.reduced(l)
+	}, x, t))
 }

@@ -12,7 +12,7 @@ var errorRules = map[string]rule{
 	"erfc":             formula(fb.erfc),
 	"special_erfc":     formula(fb.erfc),
 	"special_erfcx":    formula(fb.erfcx),
-	"special_ndtr":     formula(fb.ndtr),
+	"special_ndtr":     eachStep(fb.ndtr),
 	"special_log_ndtr": formula(fb.logNdtr),
 }
 
@@ -44,8 +44,14 @@ func (f fb) erfc(x *ir.Value) *ir.Value {
 	return f.where(op.GT, x, 0.5, tail, f.sub(f.c(x, 1), op.Erf.Make(f.b, x)))
 }
 
-// ndtr is the normal distribution function.
-func (f fb) ndtr(x *ir.Value) *ir.Value { return f.half(f.erfc(f.scale(x, -math.Sqrt2/2))) }
+// ndtr is the normal distribution function. Below f32 it is what torch's steps make of it.
+func (f fb) ndtr(x *ir.Value) *ir.Value {
+	if wide(x.Type.DType) == x.Type.DType {
+		return f.half(f.erfc(f.scale(x, -math.Sqrt2/2)))
+	}
+	e := op.Erf.Make(f.b, f.call.over2(tensorOperand(x), operand{s: floatScalar(math.Sqrt2)}))
+	return f.half(f.add(f.c(e, 1), e))
+}
 
 // logNdtr is the logarithm of the normal distribution function.
 func (f fb) logNdtr(x *ir.Value) *ir.Value {

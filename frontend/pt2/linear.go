@@ -162,8 +162,20 @@ func addbmm(c *call) *ir.Value {
 func addr(c *call) *ir.Value {
 	self, x, y := c.val("self"), c.val("vec1"), c.val("vec2")
 	dims := []int64{x.Type.Elements(), y.Type.Elements()}
-	w := wide(resultType(tensorOperand(self), tensorOperand(x), tensorOperand(y)))
-	return c.addScaledTo(self, op.Mul.Make(c.b, along(c.b, c.cast(x, w), dims, 0), along(c.b, c.cast(y, w), dims, 1)))
+	d := resultType(tensorOperand(self), tensorOperand(x), tensorOperand(y))
+	alpha, beta := c.scalar("alpha"), c.scalar("beta")
+	f := fb{c.b, c}
+	scaled := func(v *ir.Value, by scalar) *ir.Value {
+		if by.is(1) {
+			return v
+		}
+		return f.mul(like(c.b, v, by), v)
+	}
+	p := f.mul(along(c.b, scaled(c.cast(x, d), alpha), dims, 0), along(c.b, c.cast(y, d), dims, 1))
+	if beta.is(0) { // NaN in self does not count then
+		return p
+	}
+	return f.add(op.BroadcastTo(c.b, scaled(c.cast(self, d), beta), dims), p)
 }
 
 // einsum contracts the operands from left to right. Letters name dimensions; "..." stands for broadcast ones.

@@ -5,21 +5,28 @@ import (
 
 	"tpuc/ir"
 	"tpuc/ir/op"
+	"tpuc/ir/tensor"
 )
 
-// lossRules are losses, which models may return beside their outputs.
+// lossRules are losses, which models may return beside their outputs. Most are formulas of several operators or of scalars in torch, and so
+// each of their steps is rounded to the dtype of the loss.
 var lossRules = map[string]rule{
-	"mse_loss": value(func(c *call) *ir.Value { return c.loss(func(f fb, d *ir.Value) *ir.Value { return f.mul(d, d) }) }),
-	"l1_loss": value(func(c *call) *ir.Value {
-		return c.loss(func(f fb, d *ir.Value) *ir.Value { return f.call.magnitude(d) })
+	"mse_loss": value(func(c *call) *ir.Value {
+		return c.loss(tensor.Invalid, func(f fb, d *ir.Value) *ir.Value { return f.mul(d, d) })
 	}),
-	"smooth_l1_loss":                   value(func(c *call) *ir.Value { return c.loss(smoothL1("beta", false)) }),
-	"huber_loss":                       value(func(c *call) *ir.Value { return c.loss(smoothL1("delta", true)) }),
+	"l1_loss": value(func(c *call) *ir.Value {
+		return c.loss(tensor.Invalid, func(f fb, d *ir.Value) *ir.Value { return f.call.magnitude(d) })
+	}),
+	"smooth_l1_loss":                   value(func(c *call) *ir.Value { return c.loss(tensor.BF16, smoothL1("beta", false)) }),
+	"huber_loss":                       value(func(c *call) *ir.Value { return c.loss(tensor.F16, smoothL1("delta", true)) }),
 	"binary_cross_entropy":             value(func(c *call) *ir.Value { return c.weighted(binaryCrossEntropy) }),
 	"binary_cross_entropy_with_logits": value(func(c *call) *ir.Value { return c.weighted(binaryCrossEntropyLogits) }),
 	"kl_div":                           value(klDiv),
 	"nll_loss":                         value(func(c *call) *ir.Value { return c.negativeLogLikelihood(c.val("self"), 0) }),
 	"nll_loss_nd":                      value(func(c *call) *ir.Value { return c.negativeLogLikelihood(c.val("self"), 0) }),
+	"nll_loss2d":                       value(func(c *call) *ir.Value { return c.negativeLogLikelihood(c.val("self"), 0) }),
+	"nll_loss_forward":                 values(lossAndWeight),
+	"nll_loss2d_forward":               values(lossAndWeight),
 	"cross_entropy_loss":               value(func(c *call) *ir.Value { return c.crossEntropy(c.val("self")) }),
 	"torch.ops.torch_nn._linear_cross_entropy_batch_chunked":              values(linearCrossEntropy),
 	"torch.ops.torch_nn._linear_cross_entropy_batch_chunked_no_reduction": values(linearCrossEntropy),
@@ -47,24 +54,27 @@ func (c *call) reduction() int64 {
 	return kind
 }
 
-// reduced applies the argument reduction.
+// reduced applies the argument reduction, in f32 at least and rounded once.
 func (c *call) reduced(l *ir.Value) *ir.Value {
-	all := iotaInts(l.Type.Rank())
+	d, all := l.Type.DType, iotaInts(l.Type.Rank())
 	switch c.reduction() {
 	case reduceMean:
-		return c.meanOf(l, all, false)
+		return c.cast(c.meanOf(c.cast(l, wide(d)), all, false), d)
 	case reduceSum:
 		return reduce(c.b, op.Sum, l, all, false)
 	}
 	return l
 }
 
-// loss reduces a function of self - target.
-func (c *call) loss(of func(f fb, diff *ir.Value) *ir.Value) *ir.Value {
+// loss reduces a function of self - target. Of the dtype once, torch computes the function in f32; which one that is differs from loss to loss.
+func (c *call) loss(once tensor.DType, of func(f fb, diff *ir.Value) *ir.Value) *ir.Value {
 	x, y := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
 	d := resultType(x, y)
-	l := c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value { return of(fb{b, c}, op.Sub.Make(b, v...)) }, x, y)
-	return c.cast(c.reduced(l), d.Real())
+	each := c.elementwise
+	if d == once {
+		each = c.inF32
+	}
+	return c.reduced(each(d, func(b *ir.Builder, v []*ir.Value) *ir.Value { return of(fb{b, c}, op.Sub.Make(b, v...)) }, x, y))
 }
 
 // smoothL1 is quadratic below a limit and linear above; huber scales it by the limit.
@@ -75,12 +85,12 @@ func smoothL1(limit string, huber bool) func(f fb, diff *ir.Value) *ir.Value {
 		if beta == 0 {
 			return a
 		}
-		sq := f.scale(f.mul(a, a), 0.5)
+		sq := f.mul(f.half(a), a)
 		lin := f.sub(a, f.c(a, beta/2))
 		if huber {
 			lin = f.scale(lin, beta)
 		} else {
-			sq = f.scale(sq, 1/beta)
+			sq = op.Div.Make(f.b, sq, f.c(sq, beta))
 		}
 		return f.where(op.LT, a, beta, sq, lin)
 	}
@@ -91,11 +101,11 @@ func (c *call) weighted(of func(f fb, x, t *ir.Value) *ir.Value) *ir.Value {
 	x, t := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
 	d := x.x.Type.DType
 	dims := c.broadcastDims(x, t)
-	l := of(fb{c.b, c}, c.materialize(x, wide(d), dims), c.materialize(t, wide(d), dims))
+	l := of(fb{c.b, c}, c.materialize(x, d, dims), c.materialize(t, d, dims))
 	if w := c.opt("weight"); w != nil {
-		l = op.Mul.Make(c.b, l, c.materialize(tensorOperand(w), wide(d), dims))
+		l = op.Mul.Make(c.b, l, c.materialize(tensorOperand(w), d, dims))
 	}
-	return c.cast(c.reduced(l), d)
+	return c.reduced(l)
 }
 
 // binaryCrossEntropy bounds logarithms by -100, as torch does.
@@ -107,7 +117,7 @@ func binaryCrossEntropy(f fb, x, t *ir.Value) *ir.Value {
 
 // binaryCrossEntropyLogits is the loss of sigmoid(x), by softplus so that nothing overflows; pos_weight scales the term of t = 1.
 func binaryCrossEntropyLogits(f fb, x, t *ir.Value) *ir.Value {
-	l := f.softplus(f.neg(x))
+	l := f.call.cast(f.softplus(f.neg(f.call.cast(x, wide(x.Type.DType)))), x.Type.DType)
 	if p := f.call.opt("pos_weight"); p != nil {
 		w := f.call.materialize(tensorOperand(p), x.Type.DType, x.Type.Dims)
 		l = f.mul(l, f.add(f.mul(f.sub(w, f.c(w, 1)), t), f.c(t, 1)))
@@ -119,14 +129,13 @@ func binaryCrossEntropyLogits(f fb, x, t *ir.Value) *ir.Value {
 func klDiv(c *call) *ir.Value {
 	x, t := tensorOperand(c.val("self")), tensorOperand(c.val("target"))
 	d := resultType(x, t)
-	l := c.elementwise(wide(d), func(b *ir.Builder, v []*ir.Value) *ir.Value {
+	return c.reduced(c.elementwise(d, func(b *ir.Builder, v []*ir.Value) *ir.Value {
 		f := fb{b, c}
 		if c.bool("log_target") {
 			return f.mul(f.exp(v[1]), f.sub(v[1], v[0]))
 		}
 		return f.sub(xlogy(b, []*ir.Value{v[1], v[1]}), f.mul(v[1], v[0]))
-	}, x, t)
-	return c.cast(c.reduced(l), d)
+	}, x, t))
 }
 
 // linearCrossEntropy is the cross entropy of a linear layer's results, which torch computes by chunks of rows. Its gradients, further results,
@@ -154,7 +163,8 @@ func linearCrossEntropy(c *call) []*ir.Value {
 	return out
 }
 
-// crossEntropy of scores x takes targets as class indices, or as probabilities of all classes.
+// crossEntropy of scores x takes targets as class indices, or as probabilities of all classes. It rounds once, where torch rounds
+// sums of exponentials and their logarithms too and is less exact.
 func (c *call) crossEntropy(x *ir.Value) *ir.Value {
 	d := x.Type.DType
 	axis := int64(min(1, x.Type.Rank()-1))
@@ -190,6 +200,22 @@ func (c *call) crossEntropy(x *ir.Value) *ir.Value {
 // negativeLogLikelihood picks the target class from logp [N, C, ...] or [C]; ignore_index counts for nothing, and the mean is over the
 // weights of the classes picked. The part smoothing of the target is shared by all classes.
 func (c *call) negativeLogLikelihood(logp *ir.Value, smoothing float64) *ir.Value {
+	l, _ := c.weightedLikelihood(logp, smoothing)
+	return l
+}
+
+// lossAndWeight is negativeLogLikelihood and the weights of the classes picked in sum, 0 where there is no reduction.
+func lossAndWeight(c *call) []*ir.Value {
+	l, w := c.weightedLikelihood(c.val("self"), 0)
+	total := zero(c.b, w.Type.DType)
+	if c.reduction() != reduceNone {
+		total = reduce(c.b, op.Sum, w, iotaInts(w.Type.Rank()), false)
+	}
+	return []*ir.Value{l, c.cast(total, l.Type.DType)}
+}
+
+// weightedLikelihood is negativeLogLikelihood, and the weight of the class picked for each target.
+func (c *call) weightedLikelihood(logp *ir.Value, smoothing float64) (loss, w *ir.Value) {
 	d := logp.Type.DType
 	x, t := c.cast(logp, wide(d)), c.val("target")
 	axis := min(1, x.Type.Rank()-1)
@@ -205,7 +231,7 @@ func (c *call) negativeLogLikelihood(logp *ir.Value, smoothing float64) *ir.Valu
 		Dims: slices.DeleteFunc(iotaInts(x.Type.Rank()), func(a int64) bool { return a == int64(axis) })}, ids)
 	hit := compare(c.b, op.EQ, at, counting(c.b, ids.Type.DType, x.Type.Dims, axis))
 	picked := reduce(c.b, op.Sum, op.Select.Make(c.b, hit, x, f.c(x, 0)), []int64{int64(axis)}, false)
-	w := f.c(picked, 1)
+	w = f.c(picked, 1)
 	if given := c.opt("weight"); given != nil {
 		if given.Type.Rank() != 1 || given.Type.Dims[0] != classes {
 			c.failf("weight is %s, wanted %d classes", given.Type, classes)
@@ -225,7 +251,7 @@ func (c *call) negativeLogLikelihood(logp *ir.Value, smoothing float64) *ir.Valu
 	}
 	if c.reduction() == reduceMean {
 		all := iotaInts(l.Type.Rank())
-		return c.cast(op.Div.Make(c.b, reduce(c.b, op.Sum, l, all, false), reduce(c.b, op.Sum, w, all, false)), d)
+		return c.cast(op.Div.Make(c.b, reduce(c.b, op.Sum, l, all, false), reduce(c.b, op.Sum, w, all, false)), d), w
 	}
-	return c.cast(c.reduced(l), d)
+	return c.cast(c.reduced(l), d), w
 }

@@ -26,7 +26,7 @@ func tripletMargin(c *call) *ir.Value {
 	}
 	l := c.arith(op.Add, near, operand{s: c.scalar("margin")})
 	l = c.arith(op.Sub, tensorOperand(l), far)
-	return c.cast(c.reduced(c.cast(fb{c.b, c}.max(l, 0), wide(l.Type.DType))), l.Type.DType)
+	return c.reduced(fb{c.b, c}.max(l, 0))
 }
 
 // scores is self as [rows, classes] in the dtype to compute in, and whether it had a dimension of rows.

@@ -278,11 +278,13 @@ func (c *call) convolve(x, w, bias *ir.Value, a op.ConvAttr) *ir.Value {
 	if !batched {
 		x = reshape(c.b, x, slices.Concat([]int64{1}, x.Type.Dims))
 	}
+	d := x.Type.DType
+	if w := wide(d); bias != nil && w != d { // the bias is added before the sum is rounded
+		a.Out = w
+	}
 	y := op.Conv.Make(c.b, a, x, w)
 	if bias != nil {
-		d := wide(y.Type.DType)
-		s := op.Add.Make(c.b, c.cast(y, d), along(c.b, c.cast(bias, d), y.Type.Dims, 1))
-		y = c.cast(s, y.Type.DType)
+		y = c.cast(op.Add.Make(c.b, y, along(c.b, c.cast(bias, y.Type.DType), y.Type.Dims, 1)), d)
 	}
 	if !batched {
 		y = reshape(c.b, y, y.Type.Dims[1:])
@@ -345,14 +347,14 @@ func cosineSimilarity(c *call) *ir.Value {
 func (c *call) cosine(u, v *ir.Value, dim int64, eps float64) *ir.Value {
 	x, y := tensorOperand(u), tensorOperand(v)
 	d, dims := floatResult(resultType(x, y)), c.broadcastDims(x, y)
-	a, b := c.materialize(x, wide(d), dims), c.materialize(y, wide(d), dims)
+	a, b := c.materialize(x, d, dims), c.materialize(y, d, dims)
 	if len(dims) == 0 {
 		a, b = reshape(c.b, a, []int64{1}), reshape(c.b, b, []int64{1})
 	}
 	axis := []int64{int64(c.wrap("dim", dim, len(dims)))}
 	f := fb{c.b, c}
-	norm := func(v *ir.Value) *ir.Value {
-		return f.max(op.Sqrt.Make(c.b, reduce(c.b, op.Sum, f.mul(v, v), axis, false)), eps)
+	unit := func(v *ir.Value) *ir.Value {
+		return op.Div.Make(c.b, v, op.BroadcastTo(c.b, f.max(c.vectorNorm(v, 2, axis, true), eps), v.Type.Dims))
 	}
-	return c.cast(op.Div.Make(c.b, reduce(c.b, op.Sum, f.mul(a, b), axis, false), f.mul(norm(a), norm(b))), d)
+	return reduce(c.b, op.Sum, f.mul(unit(a), unit(b)), axis, false)
 }

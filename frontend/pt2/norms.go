@@ -203,8 +203,8 @@ func vecdot(c *call) *ir.Value {
 	if len(dims) == 0 {
 		c.failf("x and y have rank 0, wanted 1 or more")
 	}
-	p := op.Mul.Make(c.b, c.materialize(x, wide(d), dims), c.materialize(y, wide(d), dims))
-	return c.cast(reduce(c.b, op.Sum, p, []int64{int64(axis)}, false), d)
+	p := op.Mul.Make(c.b, c.materialize(x, d, dims), c.materialize(y, d, dims))
+	return reduce(c.b, op.Sum, p, []int64{int64(axis)}, false)
 }
 
 // cross is the vector product along dim, or along the first dimension of extent 3.
@@ -270,9 +270,8 @@ func renorm(c *call) *ir.Value {
 		c.failf("self is %s, wanted rank 2 or more", x.Type)
 	}
 	axes := slices.DeleteFunc(iotaInts(x.Type.Rank()), func(a int64) bool { return a == int64(axis) })
-	w := c.cast(x, wide(x.Type.DType))
-	factor := c.shrunk(c.vectorNorm(w, c.float("p"), axes, false), c.float("maxnorm"))
-	return c.cast(op.Mul.Make(c.b, w, along(c.b, c.cast(factor, w.Type.DType), x.Type.Dims, axis)), x.Type.DType)
+	factor := c.shrunk(c.vectorNorm(c.cast(x, wide(x.Type.DType)), c.float("p"), axes, false), c.float("maxnorm"))
+	return op.Mul.Make(c.b, x, along(c.b, c.cast(factor, x.Type.DType), x.Type.Dims, axis))
 }
 
 // embeddingRenorm scales the rows that indices name and whose norm is above max_norm down to it.
@@ -285,10 +284,10 @@ func embeddingRenorm(c *call) *ir.Value {
 	if n == 0 {
 		return x
 	}
-	w := c.cast(x, wide(x.Type.DType))
-	factor := c.shrunk(c.vectorNorm(w, c.float("norm_type"), []int64{1}, false), c.float("max_norm"))
+	norm := c.vectorNorm(x, c.float("norm_type"), []int64{1}, false)
+	factor := c.cast(c.shrunk(c.cast(norm, wide(norm.Type.DType)), c.float("max_norm")), x.Type.DType)
 	named := c.scatterRows(op.Set, likeF(c.b, factor, 0), ids, splat(c.b, factor.Type.DType, intScalar(1), []int64{n}))
-	scaled := op.Mul.Make(c.b, w, along(c.b, factor, x.Type.Dims, 0))
+	scaled := op.Mul.Make(c.b, x, along(c.b, factor, x.Type.Dims, 0))
 	hit := compare(c.b, op.NE, named, likeF(c.b, named, 0))
-	return op.Select.Make(c.b, along(c.b, hit, x.Type.Dims, 0), c.cast(scaled, x.Type.DType), x)
+	return op.Select.Make(c.b, along(c.b, hit, x.Type.Dims, 0), scaled, x)
 }

@@ -112,7 +112,35 @@ func (c *call) meanOf(x *ir.Value, axes []int64, keep bool) *ir.Value {
 func prod(c *call) *ir.Value {
 	x := c.val("self")
 	axes, keep := c.over(x.Type.Rank())
-	return reduce(c.b, op.Prod, c.cast(x, c.summedType(x.Type.DType)), axes, keep)
+	return c.productOver(c.cast(x, c.summedType(x.Type.DType)), axes, keep)
+}
+
+// fewFactors bounds the products that are written out.
+const fewFactors = 32
+
+// productOver is the product along axes. Below f32 torch rounds after every factor, unlike a sum; a few factors are multiplied like that, one
+// after another.
+func (c *call) productOver(x *ir.Value, axes []int64, keep bool) *ir.Value {
+	n := count(x.Type, axes)
+	if wide(x.Type.DType) == x.Type.DType || n < 1 || n > fewFactors {
+		return reduce(c.b, op.Prod, x, axes, keep)
+	}
+	var dims, perm []int64
+	for a, size := range x.Type.Dims {
+		if !slices.Contains(axes, int64(a)) {
+			dims, perm = append(dims, size), append(perm, int64(a))
+		}
+	}
+	last := len(dims)
+	flat := reshape(c.b, transpose(c.b, x, append(perm, slices.Sorted(slices.Values(axes))...)), append(slices.Clone(dims), n))
+	y := slice(c.b, flat, last, 0, 1, 1)
+	for i := int64(1); i < n; i++ {
+		y = op.Mul.Make(c.b, y, slice(c.b, flat, last, i, i+1, 1))
+	}
+	if keep {
+		dims = keptDims(x.Type.Dims, axes)
+	}
+	return reshape(c.b, y, dims)
 }
 
 // extreme is the largest or smallest element; of bools by or and and.
@@ -242,12 +270,11 @@ func (c *call) deviation() []*ir.Value {
 	return []*ir.Value{c.cast(op.Sqrt.Make(c.b, v), d.Real()), c.cast(mu, d)}
 }
 
-// logsumexp computes in f32 at least and rounds once.
+// logsumexp is several operators in torch, each of which rounds.
 func logsumexp(c *call) *ir.Value {
 	x := c.val("self")
-	d := floatResult(x.Type.DType)
 	axes, keep := c.over(x.Type.Rank())
-	return c.cast(c.logSumExp(c.cast(x, wide(d)), axes, keep), d)
+	return c.logSumExp(c.cast(x, floatResult(x.Type.DType)), axes, keep)
 }
 
 // logSumExp takes the maximum, of the real parts, out, so that nothing overflows; an infinite maximum stays.

@@ -16,8 +16,8 @@ var specialRules = map[string]rule{
 	"special_psi":                 formula(digamma),
 	"erfinv":                      formula(func(f fb, x *ir.Value) *ir.Value { return op.ErfInv.Make(f.b, x) }),
 	"special_erfinv":              formula(func(f fb, x *ir.Value) *ir.Value { return op.ErfInv.Make(f.b, x) }),
-	"mvlgamma":                    formula(mvlgamma),
-	"special_multigammaln":        formula(mvlgamma),
+	"mvlgamma":                    eachStep(mvlgamma),
+	"special_multigammaln":        eachStep(mvlgamma),
 	"polygamma":                   formula(polygamma),
 	"special_polygamma":           formula(polygamma),
 	"special_spherical_bessel_j0": formula(sphericalBessel),
@@ -42,10 +42,17 @@ func mvlgamma(f fb, x *ir.Value) *ir.Value {
 	if p < 1 || p > maxTaps {
 		f.call.failf("p is %d, wanted 1 to %d", p, maxTaps)
 	}
-	y := lgamma(f, x)
-	for j := int64(1); j < p; j++ {
-		y = f.add(y, lgamma(f, f.sub(x, f.c(x, float64(j)/2))))
+	d := x.Type.DType
+	var y *ir.Value
+	for j := range p {
+		term := f.call.cast(lgamma(f, f.sub(x, f.c(x, float64(j)/2))), wide(d))
+		if y == nil {
+			y = term
+		} else {
+			y = f.add(y, term)
+		}
 	}
+	y = f.call.cast(y, d)
 	return f.add(y, f.c(y, float64(p*(p-1))/4*math.Log(math.Pi)))
 }
 

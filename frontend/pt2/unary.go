@@ -60,7 +60,7 @@ var unaryRules = map[string]rule{
 	"threshold":        value(threshold),
 	"hardshrink":       value(hardshrink),
 	"softshrink":       formula(softshrink),
-	"logit":            formula(logit),
+	"logit":            eachStep(logit),
 	"signbit":          value(signbit),
 	"dropout":          evalOnly("train", aliasOf("input")),
 	"feature_dropout":  evalOnly("train", aliasOf("input")),
@@ -72,7 +72,7 @@ var unaryRules = map[string]rule{
 	"native_dropout":   evalOnly("train", nativeDropout),
 	"sinc":             formula(sinc),
 	"special_sinc":     formula(sinc),
-	"special_entr": formula(func(f fb, x *ir.Value) *ir.Value {
+	"special_entr": eachStep(func(f fb, x *ir.Value) *ir.Value {
 		return f.where(op.LT, x, 0, f.c(x, math.Inf(-1)), f.neg(xlogy(f.b, []*ir.Value{x, x})))
 	}),
 	"special_erf":         floating(op.Erf),
@@ -202,6 +202,14 @@ func formula(f func(f fb, x *ir.Value) *ir.Value) rule {
 	})
 }
 
+// eachStep is a rule over floats of which torch rounds every step.
+func eachStep(f func(f fb, x *ir.Value) *ir.Value) rule {
+	return value(func(c *call) *ir.Value {
+		x := c.val("self")
+		return f(fb{c.b, c}, c.cast(x, floatResult(x.Type.DType)))
+	})
+}
+
 func (f fb) c(x *ir.Value, v float64) *ir.Value     { return likeF(f.b, x, v) }
 func (f fb) add(x, y *ir.Value) *ir.Value           { return op.Add.Make(f.b, x, y) }
 func (f fb) sub(x, y *ir.Value) *ir.Value           { return op.Sub.Make(f.b, x, y) }
@@ -297,7 +305,7 @@ func logit(f fb, x *ir.Value) *ir.Value {
 		hi := roundTo(d, 1-lo) // below lo where eps is above 1/2: lo wins then
 		x = f.where(op.LT, x, lo, f.c(x, lo), f.where(op.GT, x, hi, f.c(x, hi), x))
 	}
-	return f.sub(op.Log.Make(f.b, x), op.Log1p.Make(f.b, f.neg(x)))
+	return op.Log.Make(f.b, op.Div.Make(f.b, x, f.sub(f.c(x, 1), x)))
 }
 
 // roundTo is v in the precision of d.

@@ -15,11 +15,13 @@ type ConvAttr struct {
 	LhsDilation []int64   `ir:"lhs_dilation"` // 1: none; n: n-1 zeros between elements of x (transposed convolution)
 	RhsDilation []int64   `ir:"rhs_dilation"` // 1: none; n: n-1 zeros between elements of w
 	Groups      int64     `ir:"groups"`       // channels are split into so many independent groups
+
+	Out tensor.DType `ir:"out"` // result dtype; invalid: that of the arguments
 }
 
 // Conv is a convolution without flipping (StableHLO convolution, aten::convolution) over one or more spatial dimensions:
-// x [N, C, spatial...], w [O, C/Groups, spatial...] of one numeric dtype give [N, O, spatial...]. Floats below f32 accumulate in f32; f32
-// is computed in full f32 precision on every target.
+// x [N, C, spatial...], w [O, C/Groups, spatial...] of one numeric dtype give [N, O, spatial...]. Floats below f32 accumulate in f32 and are
+// rounded to Out; f32 is computed in full f32 precision on every target.
 var Conv = define(Def[ConvAttr]{
 	Name: "conv", Doc: "Convolves channels over spatial dimensions.", Args: "x w",
 	Infer: inferConv, Lower: lowerConv, Eval: evalConv,
@@ -29,7 +31,7 @@ var Conv = define(Def[ConvAttr]{
 	},
 })
 
-// inferConv checks the arguments in 1 and 2, lengths in 3, channels and groups in 4 and 5, and each spatial dimension in 6 to 9.
+// inferConv checks the arguments in 1 and 2, lengths in 3, channels and groups in 4 and 5, each spatial dimension in 6 to 9, and the result's dtype in 10.
 func inferConv(in []tensor.Type, a ConvAttr) ([]tensor.Type, error) {
 	x, w := in[0], in[1]
 	if x.DType != w.DType || !numbers.has(x.DType) {
@@ -75,7 +77,11 @@ func inferConv(in []tensor.Type, a ConvAttr) ([]tensor.Type, error) {
 		}
 		dims = append(dims, n)
 	}
-	return one(x.WithDims(dims...))
+	out, ok := summedDType(x.DType, a.Out)
+	if !ok {
+		return nil, fail(10, "result dtype %s for %s, wanted one of the same kind", out, x.DType)
+	}
+	return one(tensor.Make(out, dims...))
 }
 
 // dilated is the extent of n elements with zeros between them.

@@ -87,14 +87,19 @@ func inferDot(in []tensor.Type, a DotAttr) ([]tensor.Type, error) {
 	for _, d := range free(r.Rank(), rb, rc) {
 		dims = append(dims, r.Dims[d])
 	}
-	out := a.Out
-	if out == tensor.Invalid {
-		out = l.DType
-	}
-	if !numbers.has(out) || l.DType.IsFloat() != out.IsFloat() || l.DType.IsInt() != out.IsInt() {
+	out, ok := summedDType(l.DType, a.Out)
+	if !ok {
 		return nil, fail(7, "result dtype %s for %s, wanted one of the same kind", out, l.DType)
 	}
 	return one(tensor.Make(out, dims...))
+}
+
+// summedDType is the dtype of sums of products of d: out, which must be of d's kind, or d where that is invalid.
+func summedDType(d, out tensor.DType) (tensor.DType, bool) {
+	if out == tensor.Invalid {
+		out = d
+	}
+	return out, numbers.has(out) && d.IsFloat() == out.IsFloat() && d.IsInt() == out.IsInt()
 }
 
 // lowerDot leaves empty lists out of the attribute, as its printed form does.

@@ -225,6 +225,49 @@ def case_T11_margins_16():
     return margins(bf16, 2e-2)
 
 
+def roundings(dtype):
+    """Formulas of which torch rounds some steps and not others, with numbers that the dtype does not hold; of 64 elements, as torch rounds the rest of its vectors otherwise."""
+    x, y, z = randn(1, 8, 8).to(dtype), randn(2, 8, 8).to(dtype), randn(3, 8, 8).to(dtype)
+    p, t = randn(4, 8, 8).sigmoid().to(dtype), randn(5, 8, 8).sigmoid().to(dtype)
+    w, sign, places = randn(6, 8).to(dtype), randn(7, 8, 8).sign().to(dtype), torch.tensor([0.0, 1.0, 2.5, 3.0, 4.0, 6.0, 7.5, 8.0]).to(dtype)
+    image, kernel, spread = randn(8, 2, 4, 6, 6).to(dtype), randn(9, 6, 4, 3, 3).to(dtype), randn(10, 4, 6, 3, 3).to(dtype)
+    zero_d = torch.tensor(0.7)
+    numbers = {
+        "add": torch.add, "sub": torch.sub, "rsub": torch.rsub, "mul": torch.mul, "div": torch.div, "fmod": torch.fmod, "remainder": torch.remainder, "floor_divide": torch.floor_divide,
+        "trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"), "pow": lambda x, y: x.abs() ** y, "xlogy": torch.xlogy, "gt": torch.gt, "scaled": lambda x, y: torch.add(x, x, alpha=0.7) + y,
+    }
+    uses = [(f"{k} {n}", lambda *a, f=f, n=n: f(a[0], n)) for k, f in numbers.items() for n in (0.7, zero_d)] + [("divided", lambda *a: torch.div(zero_d, a[0])), ("inverse", lambda *a: 0.7 / a[0])]
+    losses = {
+        "mse": lambda r, *a: F.mse_loss(a[0], a[1], reduction=r), "l1": lambda r, *a: F.l1_loss(a[0], a[1], reduction=r), "smooth": lambda r, *a: F.smooth_l1_loss(a[0], a[1], reduction=r, beta=0.3),
+        "huber": lambda r, *a: F.huber_loss(a[0], a[1], reduction=r, delta=0.3), "bce": lambda r, *a: F.binary_cross_entropy(a[3], a[4], reduction=r), "weighted bce": lambda r, *a: F.binary_cross_entropy(a[3], a[4], a[5].abs(), reduction=r),
+        "logits": lambda r, *a: F.binary_cross_entropy_with_logits(a[0], a[4], reduction=r), "weighted logits": lambda r, *a: F.binary_cross_entropy_with_logits(a[0], a[4], a[5].abs(), reduction=r, pos_weight=a[5].abs()),
+        "kl": lambda r, *a: F.kl_div(a[0], a[4], reduction=r), "kl of logarithms": lambda r, *a: F.kl_div(a[0], a[1], reduction=r, log_target=True), "poisson": lambda r, *a: F.poisson_nll_loss(a[0], a[4], reduction=r),
+        "full poisson": lambda r, *a: F.poisson_nll_loss(a[3], a[4] * 4, log_input=False, full=True, eps=1e-3, reduction=r), "hinge": lambda r, *a: F.hinge_embedding_loss(a[0], a[6], margin=8.4, reduction=r),
+        "soft margin": lambda r, *a: F.soft_margin_loss(a[0], a[6], reduction=r), "ranking": lambda r, *a: F.margin_ranking_loss(a[0], a[1], a[6], margin=0.3, reduction=r),
+        "cosine": lambda r, *a: F.cosine_embedding_loss(a[0], a[1], a[6][:, 0], margin=0.1, reduction=r), "triplet": lambda r, *a: F.triplet_margin_loss(a[0], a[1], a[2], margin=0.3, reduction=r),
+    }
+    uses += [(f"{k} {r}", lambda *a, f=f, r=r: f(r, *a)) for k, f in losses.items() for r in ("none", "mean", "sum")]
+    one = {
+        "logit": lambda *a: torch.logit(a[3]), "logit eps": lambda *a: torch.logit(a[3], 0.2), "entr": lambda *a: torch.special.entr(a[3]), "ndtr": lambda *a: torch.special.ndtr(a[0]), "hypot": lambda *a: torch.hypot(a[0], a[1]),
+        "logaddexp": lambda *a: torch.logaddexp(a[0], a[1]), "logaddexp2": lambda *a: torch.logaddexp2(a[0], a[1]), "std": lambda *a: a[0].std(1), "logsumexp": lambda *a: a[0].logsumexp(1), "mvlgamma": lambda *a: torch.mvlgamma(a[3] + 3, 3),
+        "addr": lambda *a: torch.addr(a[0], a[5], a[5]), "scaled addr": lambda *a: torch.addr(a[0], a[5], a[5], beta=0.3, alpha=0.7), "renorm": lambda *a: torch.renorm(a[0], 2, 0, 2.2), "vecdot": lambda *a: torch.linalg.vecdot(a[0], a[1]),
+        "similarity": lambda *a: F.cosine_similarity(a[0], a[1]), "rows": lambda *a: F.embedding(torch.tensor([0, 2, 2]), a[0].clone(), max_norm=2.2), "trapezoid": lambda *a: torch.trapezoid(a[0], dx=0.3),
+        "places": lambda *a: torch.trapezoid(a[0], a[7], dim=0), "running": lambda *a: torch.cumulative_trapezoid(a[0][:, :2], dx=0.3), "gradient": lambda *a: torch.gradient(a[0], spacing=(a[7],), dim=0)[0],
+        "prod": lambda *a: a[3].prod(0), "prod_all": lambda *a: (a[3][:3] + 0.5).prod(), "conv": lambda *a: F.conv2d(a[8], a[9], a[5][:6]), "transposed": lambda *a: F.conv_transpose2d(a[8], a[10], a[5][:6], stride=2),
+    }
+    if dtype is f16:  # torch's own kernel for it rounds sums of parts, in blocks
+        del one["transposed"]
+    return many(uses + list(one.items()), (x, y, z, p, t, w, sign, places, image, kernel, spread), tolerance=1e-6)
+
+
+def case_T11_roundings_bf16():
+    return roundings(bf16)
+
+
+def case_T11_roundings_f16():
+    return roundings(f16)
+
+
 def case_T13_empty():
     """Dimensions of size 0 in every family."""
     e, w, none = torch.zeros(0, 4), torch.zeros(3, 0), torch.zeros(0)
