@@ -1,12 +1,8 @@
 package tpuc_test
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -18,6 +14,7 @@ import (
 
 	"tpuc"
 	"tpuc/frontend/stablehlo"
+	"tpuc/internal/seeds"
 	"tpuc/ir"
 	"tpuc/ir/op"
 	"tpuc/ir/text"
@@ -30,26 +27,14 @@ import (
 // jaxBytecode gives the modules by form and by name of the case.
 func jaxBytecode(t *testing.T) map[string]map[string][]byte {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "jax", "bytecode.tar.gz"))
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
 	out := make(map[string]map[string][]byte)
-	for r := tar.NewReader(z); ; {
-		h, err := r.Next()
-		if err == io.EOF {
-			return out
+	for _, m := range seeds.Bytecode(t) {
+		if out[m.Form] == nil {
+			out[m.Form] = make(map[string][]byte)
 		}
-		require.NoError(t, err)
-		data, err := io.ReadAll(r)
-		require.NoError(t, err)
-		form := path.Dir(h.Name)
-		if out[form] == nil {
-			out[form] = make(map[string][]byte)
-		}
-		out[form][strings.TrimSuffix(path.Base(h.Name), ".mlirbc")] = data
+		out[m.Form][m.Name] = m.Data
 	}
+	return out
 }
 
 // TestJAXBytecode demands of every form of a module what its text gives: to the letter where the bytecode holds the operations of the text, and after the

@@ -9,10 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tpuc/frontend/stablehlo"
+	"tpuc/internal/seeds"
 	"tpuc/ir/text"
 )
 
-// FuzzImport demands of any text a module or an error. A module prints to a text that parses to the same.
+// FuzzImport demands of any text and bytecode a module or an error. A module prints to a text that parses to the same.
 func FuzzImport(f *testing.F) {
 	z, err := zip.OpenReader(filepath.Join("..", "..", "testdata", "jax", "cases.zip"))
 	require.NoError(f, err)
@@ -27,6 +28,11 @@ func FuzzImport(f *testing.F) {
 		require.NoError(f, err)
 		require.NoError(f, r.Close())
 		f.Add(data)
+	}
+	for i, m := range seeds.Bytecode(f) {
+		if i%59 == 0 || m.Form == "export" {
+			f.Add(m.Data)
+		}
 	}
 	f.Add([]byte("func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> (tensor<2xf32> {jax.result_info = \"a\"}) {\n  return %x : tensor<2xf32>\n}\n"))
 	f.Add([]byte("#a = loc(fused[#a, #b])\nmodule attributes {a = [1 : i32, @s, dense<0> : tensor<1xi64>, (i1) -> ()]} {\n}\n{-# dialect_resources: {} #-}"))

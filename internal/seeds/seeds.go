@@ -1,5 +1,5 @@
 // Package seeds gives fuzz targets the archives of testdata/seeds: real ones of every torch version and model of the first cases, without
-// the bytes of their tensors (tools/seeds wrote them). It is for tests, and never judges what the archives hold.
+// the bytes of their tensors (tools/seeds wrote them); and MLIR bytecode of testdata/jax. It is for tests, and never judges what the files hold.
 package seeds
 
 import (
@@ -46,14 +46,7 @@ func (a Archive) Graph() []byte {
 // Archives reads all of them, in the order of their names.
 func Archives(t testing.TB) []Archive {
 	t.Helper()
-	root := "." // tests run in their package's folder
-	for range 5 {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			break
-		}
-		root = filepath.Join(root, "..")
-	}
-	files, err := filepath.Glob(filepath.Join(root, "testdata", "seeds", "*.gz"))
+	files, err := filepath.Glob(filepath.Join(root(), "testdata", "seeds", "*.gz"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("testdata/seeds holds no archives: %v", err)
 	}
@@ -66,6 +59,18 @@ func Archives(t testing.TB) []Archive {
 		out = append(out, a)
 	}
 	return out
+}
+
+// root is the module's folder: tests run in their package's.
+func root() string {
+	at := "."
+	for range 5 {
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			break
+		}
+		at = filepath.Join(at, "..")
+	}
+	return at
 }
 
 func read(file string) (Archive, error) {

@@ -213,7 +213,7 @@ func (d *decoder) text(a attribute) string {
 	case intAttr:
 		return a.typ.integer(uint64(a.value)) + " : " + a.typ.text
 	case floatAttr:
-		return a.typ.number(a.bits) + " : " + a.typ.text
+		return a.typ.decimal(a.bits) + " : " + a.typ.text
 	case numbersAttr:
 		if len(a.words) == 0 {
 			return "array<" + a.elem + ">"

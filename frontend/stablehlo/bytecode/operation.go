@@ -52,6 +52,9 @@ func (d *decoder) block(r *reader, s *scope, parent string, depth int) {
 	r.size(ops, "operations")
 	indent := strings.Repeat("  ", depth)
 	if args {
+		if depth == 0 {
+			r.fail("arguments of the file's operations, wanted none")
+		}
 		before := s.next
 		d.write(strings.Repeat("  ", depth-1), "^bb0(", d.arguments(r, s), "):\n")
 		if d.version >= useListOrders && r.byte() != 0 {
@@ -163,7 +166,7 @@ func (d *decoder) operation(r *reader, s *scope, parent, indent string, depth in
 	if name.name == "" {
 		o.name = name.dialect
 	}
-	if _, known := inherentOf(o.name); name.dialect == "vhlo" && !known {
+	if name.dialect == "vhlo" && inherentOf(o.name) == nil {
 		r.fail("operation %s, wanted one of VHLO up to 1.20: write the artifact for an older version of StableHLO", quote(clip(o.name)))
 	}
 	if mask&hasAttrs != 0 {
@@ -259,33 +262,35 @@ func (d *decoder) dictOf(r *reader) []named {
 }
 
 // propertiesOf reads the attributes that belong to an operation: the numbers of one attribute after another, as the operation's own table has them,
-// or one dictionary where whoever wrote the file did not know the operation.
+// or of one dictionary where whoever wrote the file did not know the operation.
 func (d *decoder) propertiesOf(r *reader, o *operation, name opName) {
+	at := d.properties[r.index("properties", len(d.properties))]
+	p := &reader{data: r.data, pos: at[0], end: at[1], section: d.props.section, start: d.props.start}
 	if !name.registered {
-		o.inherent = d.dictOf(r)
+		o.inherent = d.dictOf(p)
 		return
 	}
-	at := d.properties[r.index("properties", len(d.properties))]
-	table, ok := inherentOf(o.name)
-	if !ok {
+	var numbers []uint64
+	for p.left() > 0 {
+		numbers = append(numbers, p.varint())
+	}
+	tables := inherentOf(o.name)
+	i := slices.IndexFunc(tables, func(t inherentTable) bool { return len(t) == len(numbers) })
+	if i < 0 {
 		if _, ours := codecOf(name.dialect); ours || name.dialect == "func" {
-			r.fail("properties of operation %s, wanted an operation that is known", quote(clip(o.name)))
+			p.fail("%d attributes of operation %s, wanted as many as are known", len(numbers), quote(clip(o.name)))
 		}
 		return // it is refused by its name
 	}
-	p := &reader{data: r.data, pos: at[0], end: at[1], section: d.props.section, start: d.props.start}
-	for _, a := range table {
-		i, there := p.varint(), true
+	for j, a := range tables[i] {
+		n := numbers[j]
 		if a.optional {
-			there = i&1 == 1
-			i >>= 1
+			if n&1 == 0 {
+				continue
+			}
+			n >>= 1
 		}
-		if there {
-			o.inherent = append(o.inherent, named{a.name, d.attrAt(uint64(p.among(i, "attribute", len(d.attrs))))})
-		}
-	}
-	if p.left() > 0 {
-		p.fail("%d bytes behind the properties of %s, wanted none", p.left(), o.name)
+		o.inherent = append(o.inherent, named{a.name, d.attrAt(uint64(p.among(n, "attribute", len(d.attrs))))})
 	}
 }
 
@@ -293,10 +298,8 @@ func (d *decoder) propertiesOf(r *reader, o *operation, name opName) {
 func (d *decoder) rewrite(o *operation, name opName, parent string) {
 	if name.dialect == "vhlo" {
 		d.stableHLO(o, name.name, parent)
-	} else if table, ok := inherentOf(o.name); ok && d.version < nativeProperties { // all attributes are in one dictionary
-		o.split(func(n string) bool {
-			return slices.ContainsFunc(table, func(a inherent) bool { return a.name == n })
-		})
+	} else if tables := inherentOf(o.name); tables != nil && d.version < nativeProperties { // all attributes are in one dictionary
+		o.split(tables[0])
 	}
 	if o.name != "stablehlo.constant" {
 		return
@@ -311,10 +314,10 @@ func (d *decoder) rewrite(o *operation, name opName, parent string) {
 }
 
 // split takes the attributes that belong to the operation out of the others.
-func (o *operation) split(belongs func(name string) bool) {
+func (o *operation) split(table inherentTable) {
 	var rest []named
 	for _, a := range o.others {
-		if belongs(a.name) {
+		if table.has(a.name) {
 			o.inherent = append(o.inherent, a)
 		} else {
 			rest = append(rest, a)

@@ -1,6 +1,7 @@
 package bytecode
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -13,35 +14,42 @@ type inherent struct {
 	absent   string // the value that StableHLO leaves out
 }
 
-// inherentOf are the attributes of an operation in the order in which properties are encoded, which is that of the alphabet.
-func inherentOf(op string) ([]inherent, bool) {
-	t, ok := inherentTables()[op]
-	return t, ok
+// inherentTable are the attributes of an operation in the order in which properties are encoded, which is that of the alphabet.
+type inherentTable []inherent
+
+func (t inherentTable) has(name string) bool {
+	return slices.ContainsFunc(t, func(a inherent) bool { return a.name == name })
 }
 
-var inherentTables = sync.OnceValue(func() map[string][]inherent {
-	out := make(map[string][]inherent)
+// inherentOf are the tables of an operation, that of the newest writers first; none where the operation is not known.
+func inherentOf(op string) []inherentTable { return inherentTables()[op] }
+
+var inherentTables = sync.OnceValue(func() map[string][]inherentTable {
+	out := make(map[string][]inherentTable)
 	for prefix, ops := range map[string]map[string]string{"vhlo.": vhloOps, "": otherOps} {
-		for op, words := range ops {
-			table := []inherent{}
-			for _, w := range strings.Fields(words) {
-				var a inherent
-				w, a.absent, _ = strings.Cut(w, "=")
-				w, a.form, _ = strings.Cut(w, ":")
-				a.name, a.optional = strings.CutSuffix(w, "?")
-				table = append(table, a)
+		for op, tables := range ops {
+			for words := range strings.SplitSeq(tables, "|") {
+				table := inherentTable{}
+				for _, w := range strings.Fields(words) {
+					var a inherent
+					w, a.absent, _ = strings.Cut(w, "=")
+					w, a.form, _ = strings.Cut(w, ":")
+					a.name, a.optional = strings.CutSuffix(w, "?")
+					table = append(table, a)
+				}
+				out[prefix+op] = append(out[prefix+op], table)
 			}
-			out[prefix+op] = table
 		}
 	}
 	return out
 })
 
-// otherOps are the operations of dialects that are not versioned, as of 2026. An attribute with a question mark may be absent.
+// otherOps are the operations of dialects that are not versioned, as of 2026. An attribute with a question mark may be absent. Behind a bar stands what
+// older writers know of the operation: the number of attributes tells them apart.
 var otherOps = map[string]string{
 	"builtin.module":                        "sym_name? sym_visibility?",
-	"func.func":                             "arg_attrs? function_type no_inline? res_attrs? sym_name sym_visibility?",
-	"func.call":                             "arg_attrs? callee no_inline? res_attrs?",
+	"func.func":                             "arg_attrs? function_type no_inline? res_attrs? sym_name sym_visibility?|arg_attrs? function_type res_attrs? sym_name sym_visibility?",
+	"func.call":                             "arg_attrs? callee no_inline? res_attrs?|callee no_inline?|callee",
 	"stablehlo.all_gather":                  "all_gather_dim channel_handle? replica_groups use_global_device_ids?",
 	"stablehlo.all_reduce":                  "channel_handle? replica_groups use_global_device_ids?",
 	"stablehlo.all_to_all":                  "channel_handle? concat_dimension replica_groups split_count split_dimension",
@@ -52,7 +60,7 @@ var otherOps = map[string]string{
 	"stablehlo.broadcast":                   "broadcast_sizes",
 	"stablehlo.cbrt":                        "result_accuracy?",
 	"stablehlo.cholesky":                    "lower?",
-	"stablehlo.collective_broadcast":        "channel_handle? replica_groups",
+	"stablehlo.collective_broadcast":        "channel_handle? has_dynamic_root? replica_groups|channel_handle? replica_groups",
 	"stablehlo.collective_permute":          "channel_handle? source_target_pairs",
 	"stablehlo.compare":                     "compare_type? comparison_direction",
 	"stablehlo.composite":                   "composite_attributes? decomposition name version?",
@@ -61,8 +69,8 @@ var otherOps = map[string]string{
 	"stablehlo.convolution":                 "batch_group_count dimension_numbers feature_group_count lhs_dilation? padding? precision_config? rhs_dilation? window_reversal? window_strides?",
 	"stablehlo.cosine":                      "result_accuracy?",
 	"stablehlo.cross-replica-sum":           "replica_groups",
-	"stablehlo.custom_call":                 "api_version? backend_config? call_target_name called_computations? has_side_effect? operand_layouts? output_operand_aliases? result_layouts?",
-	"stablehlo.dot_general":                 "algorithm? dot_dimension_numbers precision_config?",
+	"stablehlo.custom_call":                 "api_version? backend_config? call_target_name called_computations? has_side_effect? operand_layouts? output_operand_aliases? result_layouts? result_tilings?|api_version? backend_config? call_target_name called_computations? has_side_effect? operand_layouts? output_operand_aliases? result_layouts?",
+	"stablehlo.dot_general":                 "algorithm? dot_dimension_numbers precision_config?|dot_dimension_numbers precision_config?",
 	"stablehlo.dot":                         "precision_config?",
 	"stablehlo.dynamic_broadcast_in_dim":    "broadcast_dimensions known_expanding_dimensions? known_nonexpanding_dimensions?",
 	"stablehlo.dynamic_conv":                "batch_group_count dimension_numbers feature_group_count lhs_dilation? precision_config? rhs_dilation? window_reversal? window_strides?",
@@ -76,15 +84,15 @@ var otherOps = map[string]string{
 	"stablehlo.gather":                      "dimension_numbers indices_are_sorted? slice_sizes",
 	"stablehlo.get_dimension_size":          "dimension",
 	"stablehlo.get_tuple_element":           "index",
-	"stablehlo.infeed":                      "infeed_config layout?",
+	"stablehlo.infeed":                      "infeed_config? layout?",
 	"stablehlo.iota":                        "iota_dimension",
 	"stablehlo.log_plus_one":                "result_accuracy?",
 	"stablehlo.log":                         "result_accuracy?",
 	"stablehlo.logistic":                    "result_accuracy?",
 	"stablehlo.map":                         "dimensions",
-	"stablehlo.outfeed":                     "outfeed_config",
+	"stablehlo.outfeed":                     "outfeed_config?",
 	"stablehlo.pad":                         "edge_padding_high edge_padding_low interior_padding",
-	"stablehlo.recv":                        "channel_handle is_host_transfer? source_target_pairs?",
+	"stablehlo.recv":                        "channel_handle is_host_transfer? source_target_pairs?|channel_handle is_host_transfer?",
 	"stablehlo.reduce":                      "dimensions",
 	"stablehlo.reduce_precision":            "exponent_bits mantissa_bits",
 	"stablehlo.reduce_scatter":              "channel_handle? replica_groups scatter_dimension use_global_device_ids?",
@@ -95,7 +103,7 @@ var otherOps = map[string]string{
 	"stablehlo.rsqrt":                       "result_accuracy?",
 	"stablehlo.scatter":                     "indices_are_sorted? scatter_dimension_numbers unique_indices?",
 	"stablehlo.select_and_scatter":          "padding? window_dimensions? window_strides?",
-	"stablehlo.send":                        "channel_handle is_host_transfer? source_target_pairs?",
+	"stablehlo.send":                        "channel_handle is_host_transfer? source_target_pairs?|channel_handle is_host_transfer?",
 	"stablehlo.set_dimension_size":          "dimension",
 	"stablehlo.sine":                        "result_accuracy?",
 	"stablehlo.slice":                       "limit_indices start_indices strides",
@@ -130,7 +138,7 @@ var otherOps = map[string]string{
 	"chlo.constant_like":                    "value",
 	"chlo.constant":                         "value",
 	"chlo.ragged_dot":                       "precision_config? ragged_dot_dimension_numbers",
-	"chlo.top_k":                            "k",
+	"chlo.top_k":                            "is_stable? k|k",
 	"sdy.mesh":                              "mesh sym_name",
 	"sdy.reshard":                           "sharding",
 	"sdy.sharding_constraint":               "sharding",

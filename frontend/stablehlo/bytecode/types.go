@@ -122,6 +122,27 @@ func (t *typ) integer(v uint64) string {
 	return strconv.FormatUint(v, 10)
 }
 
+// decimal is a value of a float type as MLIR prints attributes: decimal where that is exact and short, otherwise its bits.
+func (t *typ) decimal(v uint64) string {
+	var f float64
+	switch t.text {
+	case "f32":
+		f = float64(math.Float32frombits(uint32(v)))
+	case "f64":
+		f = math.Float64frombits(v)
+	default:
+		return t.number(v)
+	}
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return t.number(v)
+	}
+	digits, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, t.bits), "e")
+	if !strings.Contains(digits, ".") {
+		digits += ".0"
+	}
+	return digits + "e" + exponent
+}
+
 // number is a value of a scalar type. Floats are their bits, which every reader takes exactly.
 func (t *typ) number(v uint64) string {
 	if t.float {

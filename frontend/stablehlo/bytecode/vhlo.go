@@ -193,7 +193,7 @@ func (d *decoder) resultAccuracy(r *reader) attribute {
 	atol, rtol, ulps, mode := r.apint(64), r.apint(64), r.signed(), d.attr(r)
 	text := "#stablehlo.result_accuracy<"
 	if atol != 0 || rtol != 0 || ulps != 0 {
-		text += "atol = " + f64.number(atol) + ", rtol = " + f64.number(rtol) + ", ulps = " + strconv.FormatInt(ulps, 10) + ", "
+		text += "atol = " + f64.decimal(atol) + ", rtol = " + f64.decimal(rtol) + ", ulps = " + strconv.FormatInt(ulps, 10) + ", "
 	}
 	return textAttr(text + "mode = " + d.print(mode) + ">")
 }

@@ -159,12 +159,10 @@ var vhloOps = map[string]string{
 
 // stableHLO turns an operation of VHLO into one of StableHLO or func.
 func (d *decoder) stableHLO(o *operation, name, parent string) {
-	table, _ := inherentOf("vhlo." + name)
+	table := inherentOf("vhlo." + name)[0]
 	base := name[:strings.LastIndex(name, "_v")]
 	if d.version < nativeProperties { // all attributes are in one dictionary
-		o.split(func(n string) bool {
-			return slices.ContainsFunc(table, func(a inherent) bool { return a.name == n })
-		})
+		o.split(table)
 	}
 	switch {
 	case base == "func" || base == "call" || base == "return" && parent == "func.func":

@@ -1,0 +1,95 @@
+package stablehlo_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"tpuc/frontend/stablehlo"
+	"tpuc/internal/seeds"
+	"tpuc/ir/op"
+	"tpuc/ir/text"
+)
+
+// module reads one of the modules of the package bytecode.
+func module(t *testing.T, name string) []byte {
+	data, err := os.ReadFile(filepath.Join("bytecode", "testdata", name))
+	require.NoError(t, err)
+	return data
+}
+
+// TestBytecodeLiterals gives literals of every kind, those that do not stand in the text too, the elements that the text has.
+func TestBytecodeLiterals(t *testing.T) {
+	want, err := stablehlo.Import("literals.mlir", module(t, "literals.builtin.mlir"))
+	require.NoError(t, err)
+	for _, file := range []string{"literals.builtin.mlirbc", "literals.1.17.0.mlirbc", "literals.0.12.0.mlirbc"} {
+		got, err := stablehlo.Import("literals.mlir", module(t, file))
+		require.NoError(t, err)
+		for _, p := range []*stablehlo.Program{want, got} {
+			for _, n := range p.Module.Func.Body {
+				n.Loc = nil
+			}
+		}
+		require.Empty(t, cmp.Diff(text.Print(want.Module), text.Print(got.Module)), file)
+	}
+}
+
+// TestBytecodeOpaque writes a literal that does not stand in the text into the text of an opaque operation.
+func TestBytecodeOpaque(t *testing.T) {
+	p, err := stablehlo.Import("opaque.mlirbc", module(t, "opaque.builtin.mlirbc"))
+	require.NoError(t, err)
+	a := op.Opaque.Attr(p.Module.Func.Results[0].Def)
+	require.Equal(t, "stablehlo.map", a.Name)
+	require.Contains(t, a.Text, `"stablehlo.constant"() <{value = dense<[0, 1, 2, 3,`)
+}
+
+// TestBytecodeErrors reports everything that cannot be taken at once, at lines of the text that bytecode is turned into, with the text itself.
+func TestBytecodeErrors(t *testing.T) {
+	_, err := stablehlo.Import("operations.mlirbc", module(t, "operations.1.17.0.mlirbc"))
+	require.Error(t, err)
+	for _, want := range []string{
+		"stablehlo.all_reduce: a collective between devices, wanted a program for one device [stablehlo/unsupported]\n    %21 = \"stablehlo.all_reduce\"(%1)",
+		"stablehlo.create_token: result 0 is !stablehlo.token, wanted no token",
+		"stablehlo.dynamic_conv: result 0 is tensor<1x?x?x4xf32>, wanted fixed",
+		"parameter 4 is !stablehlo.token, wanted no token",
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	require.True(t, strings.HasPrefix(err.Error(), "operations.mlirbc:"), err)
+	_, err = stablehlo.Import("builtin.mlirbc", module(t, "builtin.builtin.mlirbc"))
+	require.ErrorContains(t, err, "mine.op: an operation of another dialect, wanted StableHLO")
+	_, err = stablehlo.Import("cut.mlirbc", module(t, "operations.1.17.0.mlirbc")[:500])
+	require.ErrorContains(t, err, "cut.mlirbc: ")
+	require.ErrorContains(t, err, "bytes are left, wanted no more, at byte ")
+}
+
+// TestExports finds the module inside of exports of JAX, and nothing in damaged ones.
+func TestExports(t *testing.T) {
+	artifacts := make(map[string][]byte)
+	n := 0
+	for _, m := range seeds.Bytecode(t) {
+		switch m.Form {
+		case "artifact":
+			artifacts[m.Name] = m.Data
+		case "export":
+			n++
+			require.True(t, stablehlo.IsModule(strings.NewReader(string(m.Data)), int64(len(m.Data))))
+			want, err := stablehlo.Import("m", artifacts[m.Name])
+			require.NoError(t, err)
+			got, err := stablehlo.Import("m", m.Data)
+			require.NoError(t, err)
+			require.Equal(t, text.Print(want.Module), text.Print(got.Module))
+			for at := range 64 { // the root table and where its fields lie
+				bad := append([]byte{}, m.Data...)
+				bad[at] ^= 0xFF
+				stablehlo.IsModule(strings.NewReader(string(bad)), int64(len(bad)))
+				stablehlo.IsModule(strings.NewReader(string(bad[:at])), int64(at))
+			}
+		}
+	}
+	require.Equal(t, 5, n)
+}
