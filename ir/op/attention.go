@@ -20,8 +20,9 @@ type AttentionAttr struct {
 // Attention is softmax(cap(Scale q k') + mask) v (aten::scaled_dot_product_attention): q [B, Hq, L, E], k [B, Hk, S, E], v [B, Hk, S, Ev] of one
 // float dtype give [B, Hq, L, Ev]. Hq is a multiple of Hk: query head h reads key head h / (Hq/Hk). The mask has rank 4 and shape
 // [B, Hq, L, S] with any dimension 1; bool: true takes part; float: added to the scores. Sinks, floats [Hq], are a score more for every
-// row of a head, which takes its share of the probability and adds no value. Scores and softmax are in f32 at least; probabilities are
-// rounded to v's dtype before the second product. A row whose scores are all -inf, so without a key that takes part, gives 0,
+// row of a head, which takes its share of the probability and adds no value. Scores and their exponentials
+// are in f32 at least; the exponentials are rounded to v's dtype for the second product, whose result is divided by their sum and then rounded, as
+// torch's fused kernels do. A row whose scores are all -inf, so without a key that takes part, gives 0,
 // but for Plain.
 var Attention = define(Def[AttentionAttr]{
 	Name: "attention", Doc: "Averages values by the softmax of query and key products, with grouped heads.", Args: "q k v mask? sinks?",
@@ -159,9 +160,9 @@ func decomposeAttention(b *ir.Builder, n *ir.Node, a AttentionAttr) []*ir.Value 
 	if none != nil {
 		sum = Select.Make(b, none, Splat(b, sum.Type, 1), sum)
 	}
-	p := Div.Make(b, e, Broadcast.Make(b, BroadcastAttr{Shape: folded, Dims: row}, sum))
-	y := Dot.Make(b, DotAttr{Batch: both, Contract: [][]int64{{3}, {2}}}, Cast(b, p, v.Type.DType), v)
-	return []*ir.Value{reshape(b, y, out.Dims...)}
+	y := Dot.Make(b, DotAttr{Batch: both, Contract: [][]int64{{3}, {2}}, Out: acc}, Cast(b, e, v.Type.DType), v)
+	y = Div.Make(b, y, Broadcast.Make(b, BroadcastAttr{Shape: y.Type.Dims, Dims: row}, sum))
+	return []*ir.Value{reshape(b, Cast(b, y, out.DType), out.Dims...)}
 }
 
 // foldMask gives a mask [B|1, Hq|1, L|1, S|1] the dimensions of folded scores [B, heads, group*L, S]. The scores themselves are never
@@ -259,15 +260,16 @@ func evalAttention(in []*tensor.Tensor, a AttentionAttr, out []tensor.Type) ([]*
 			scores[j] = math.Exp(scores[j] - top)
 			sum += scores[j]
 		}
-		for j := range scores {
-			scores[j] /= sum
-		}
-		p := tensor.FromFloats(tensor.Make(t.DType, s), scores).Floats()
-		for j, pj := range p {
+		rounded := tensor.FromFloats(tensor.Make(t.DType, s), scores).Floats()
+		of := y[row*ev : (row+1)*ev]
+		for j, ej := range rounded {
 			from := (kh*s + int64(j)) * ev
 			for c, x := range vv[from : from+ev] {
-				y[row*ev+int64(c)] += pj * x
+				of[c] += ej * x
 			}
+		}
+		for c := range of {
+			of[c] /= sum
 		}
 	}
 	return result(tensor.FromFloats(t, y))
