@@ -70,7 +70,8 @@ func Import(name string, src []byte) (*Program, error) {
 	if bytecode.IsBytecode(src) {
 		m, err := bytecode.Decode(src)
 		if err != nil {
-			return nil, diag.Errorf(&diag.Loc{File: name}, "stablehlo/bytecode", "%v", err)
+			return nil, diag.Errorf(&diag.Loc{File: name}, "stablehlo/bytecode", "%v", err).
+				Note("a file that is damaged or newer is written again where it was made, or as text: jax.export's Exported.mlir_module(), or stablehlo-translate --deserialize")
 		}
 		text, named = m.Text, m.Literals
 	} else {
