@@ -65,6 +65,7 @@ func TestBytecodeErrors(t *testing.T) {
 	_, err = stablehlo.Import("cut.mlirbc", module(t, "operations.1.17.0.mlirbc")[:500])
 	require.ErrorContains(t, err, "cut.mlirbc: ")
 	require.ErrorContains(t, err, "bytes are left, wanted no more, at byte ")
+	require.ErrorContains(t, err, `written by "StableHLO_v1.17.0"`)
 }
 
 // TestExports finds the module inside of exports of JAX, and nothing in damaged ones.

@@ -5,6 +5,7 @@ package stablehlo
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -70,8 +71,13 @@ func Import(name string, src []byte) (*Program, error) {
 	if bytecode.IsBytecode(src) {
 		m, err := bytecode.Decode(src)
 		if err != nil {
-			return nil, diag.Errorf(&diag.Loc{File: name}, "stablehlo/bytecode", "%v", err).
+			e := diag.Errorf(&diag.Loc{File: name}, "stablehlo/bytecode", "%v", err).
 				Note("a file that is damaged or newer is written again where it was made, or as text: jax.export's Exported.mlir_module(), or stablehlo-translate --deserialize")
+			var fault *bytecode.Error
+			if errors.As(err, &fault) && fault.Producer != "" {
+				e.Note("written by %q", fault.Producer)
+			}
+			return nil, e
 		}
 		text, named = m.Text, m.Literals
 	} else {

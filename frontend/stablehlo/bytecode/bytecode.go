@@ -30,15 +30,14 @@ const (
 type Module struct {
 	Text     string              // in MLIR's generic form, locations as aliases at the end
 	Literals map[string]*Literal // by the name in dense_resource<name>
-	Version  int                 // of the container
-	Producer string              // such as StableHLO_v1.15.0
 }
 
 // Error is a fault at a byte of a section of the file.
 type Error struct {
-	Section string
-	Offset  int // from the section's start
-	Msg     string
+	Section  string
+	Offset   int // from the section's start
+	Msg      string
+	Producer string // who wrote the file, such as StableHLO_v1.15.0; empty where that is not known
 }
 
 // Error says what was seen, what was wanted, and where.
@@ -48,19 +47,25 @@ func (e *Error) Error() string {
 
 // Decode reads a file. An error is an *Error. Literals share memory with data.
 func Decode(data []byte) (m *Module, err error) {
+	d := newDecoder(data)
 	defer func() {
 		if r := recover(); r != nil {
 			e, ok := r.(*Error)
 			if !ok {
 				panic(r)
 			}
+			e.Producer = d.producer
 			m, err = nil, e
 		}
 	}()
-	d := &decoder{literals: make(map[string]*Literal), aliases: make(map[uint64]int), left: min(maxText, 1<<20+growth*len(data))}
 	d.file(data)
 	d.module()
-	return &Module{Text: d.out.String(), Literals: d.literals, Version: d.version, Producer: d.producer}, nil
+	return &Module{Text: d.out.String(), Literals: d.literals}, nil
+}
+
+func newDecoder(data []byte) *decoder {
+	limit := min(maxText, 1<<20+growth*len(data))
+	return &decoder{literals: make(map[string]*Literal), aliases: make(map[uint64]int), limit: limit, left: limit}
 }
 
 // decoder holds what one file is made of, and the text so far.
@@ -79,10 +84,11 @@ type decoder struct {
 	props      *reader
 
 	out      strings.Builder
-	left     int // bytes of text that may still be made
-	depth    int // of attributes and types in work
-	height   int // of those that the one in work contains
-	at       *reader
+	limit    int     // bytes of text that may be made
+	left     int     // of these
+	depth    int     // of attributes and types in work
+	height   int     // of those that the one in work contains
+	at       *reader // where faults are reported that no reader meets
 	literals map[string]*Literal
 	aliases  map[uint64]int // locations that are used, by attribute: their numbers
 	located  []uint64       // those of operations and arguments, in order
@@ -105,7 +111,7 @@ type resource struct {
 // spend counts text towards the limit.
 func (d *decoder) spend(n int) {
 	if d.left -= n; d.left < 0 {
-		d.at.fail("attributes and types that are more than %d times as long as the file where they are written out, wanted less", growth)
+		d.at.fail("operations, attributes and types of more than %d bytes where they are written out, wanted at most that", d.limit)
 	}
 }
 

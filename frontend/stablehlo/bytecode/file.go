@@ -39,7 +39,7 @@ func (d *decoder) file(data []byte) {
 		r.fail("bytecode of version %d, wanted one up to %d: write the artifact for an older version", version, maxVersion)
 	}
 	d.version = int(version)
-	d.producer = r.text()
+	d.producer = clip(r.text())
 	var sections [numSections]*reader
 	for r.left() > 0 {
 		id, s := d.section(r)
