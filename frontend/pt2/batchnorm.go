@@ -53,7 +53,21 @@ func (c *call) batchStats(training bool) batchStats {
 	}
 	s.mean, v = c.cast(s.mean, w), c.cast(v, w)
 	s.rstd = op.Rsqrt.Make(c.b, op.Add.Make(c.b, v, likeF(c.b, v, c.float("eps"))))
+	if training && !c.mixedNorm(x.Type.DType) { // torch keeps them for the gradient, and computes with what it keeps
+		s.mean, s.rstd = c.cast(c.cast(s.mean, x.Type.DType), w), c.cast(c.cast(s.rstd, x.Type.DType), w)
+	}
 	return s
+}
+
+// mixedNorm reports a parameter of a batch norm that is more precise than its input's dtype d. Statistics of the batch are as precise.
+func (c *call) mixedNorm(d tensor.DType) bool {
+	return slices.ContainsFunc([]string{"weight", "bias", "running_mean", "running_var"}, func(name string) bool {
+		if c.schema.param(name) == nil {
+			return false
+		}
+		v := c.opt(name)
+		return v != nil && v.Type.DType != d
+	})
 }
 
 // channelMoments is mean and variance of x by channel, [C].
