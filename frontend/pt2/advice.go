@@ -28,6 +28,8 @@ func advice(target, reason string) string {
 	switch {
 	case strings.Contains(reason, "depends on the data") || dataDependent[base]:
 		return dataAdvice(base)
+	case reason == drawsReason:
+		return "draw the numbers outside of the model and make them an input of it"
 	case strings.Contains(reason, "no function that is given"):
 		return "add a function with these types to the file of --custom-ops"
 	case aten && (base == "svd" || base == "linalg_svd" || base == "_linalg_svd"):

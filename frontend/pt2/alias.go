@@ -18,6 +18,7 @@ type storage struct {
 	cur     *ir.Value // its contents now
 	version int       // counts writes
 	origin  *origin   // of a parameter, buffer, constant or input; nil for what the program makes
+	drawn   bool      // random numbers were written to it: there is no value
 }
 
 // ref is one torch tensor.

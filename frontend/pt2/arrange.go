@@ -70,7 +70,11 @@ func (c *call) cat(dim int64) *ir.Value {
 		}
 		return c.cast(xs[0], d)
 	}
-	return concat(c.b, c.wrap("dim", dim, kept[0].Type.Rank()), kept...)
+	axis := c.wrap("dim", dim, kept[0].Type.Rank())
+	if y, open := c.joinParts(axis, kept); open {
+		return y
+	}
+	return concat(c.b, axis, kept...)
 }
 
 // chunkCat fills up each tensor along dim with zeros to num_chunks equal chunks, flattens every chunk with the dimensions that follow, and

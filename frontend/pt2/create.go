@@ -14,6 +14,8 @@ var createRules = map[string]rule{
 	"arange":            value(arange),
 	"arange.start":      value(arange),
 	"arange.start_step": value(arange),
+	"range":             value(rangeTo),
+	"range.step":        value(rangeTo),
 	"full": value(func(c *call) *ir.Value {
 		return c.filled(c.ints("size"), c.scalar("fill_value"), numberType(c.scalar("fill_value")))
 	}),
@@ -91,6 +93,19 @@ func arange(c *call) *ir.Value {
 		start, step = intScalar(int64(start.float())), intScalar(int64(step.float()))
 	}
 	return c.progression(d, n, start, step)
+}
+
+// rangeTo is start, start+step, ... up to and including end.
+func rangeTo(c *call) *ir.Value {
+	start, end, step := c.scalar("start"), c.scalar("end"), intScalar(1)
+	if c.schema.param("step") != nil {
+		step = c.scalar("step")
+	}
+	steps := math.Floor((end.float() - start.float()) / step.float())
+	if !(steps >= 0 && steps < maxViewed) {
+		c.failf("from %s to %s by %s", start, end, step)
+	}
+	return c.progression(c.dtype("dtype", tensor.F32), int64(steps)+1, start, step)
 }
 
 // progression is start + i*step for i below n. Whole numbers are counted by the program, others are computed here, as torch

@@ -36,11 +36,12 @@ type extents struct {
 	marked map[*ir.Value]*ir.Value // values under another name that has an extent
 	root   *ir.Builder             // of the program; functions of control flow do not see counts
 	equal  map[string][2]string    // symbols that a number of the graph compares
+	sums   sums
 }
 
 func newExtents(root *ir.Builder) *extents {
 	return &extents{root: root, counts: make(map[string]*ir.Value), made: make(map[string]maker), of: make(map[*ir.Value]extent), meant: make(map[*ir.Value]bool),
-		seen: make(map[*ir.Builder]int), marked: make(map[*ir.Value]*ir.Value), equal: make(map[string][2]string)}
+		seen: make(map[*ir.Builder]int), marked: make(map[*ir.Value]*ir.Value), equal: make(map[string][2]string), sums: newSums()}
 }
 
 // maker is a node that made a symbol.
@@ -133,10 +134,14 @@ func (im *importer) recordedExtent(meta *tensorMeta) (e extent, ok bool) {
 		if s.Expr == nil {
 			continue
 		}
+		if _, fixed := im.fixedSize(s); fixed {
+			continue
+		}
 		scale, count, open := im.sizeCount(s.Expr.Expr)
 		if !open {
 			continue
 		}
+		im.extents.sums.used[im.sumOf(s.Expr.Expr)] = true
 		if ok || count == nil || im.b != im.extents.root {
 			panic(&ruleError{unsupported: true, msg: "the shape of its result depends on the data"})
 		}
@@ -168,7 +173,7 @@ func (im *importer) sizeCount(text string) (scale int64, count *ir.Value, open b
 	case e.fn == "Mul" && len(e.args) == 2 && e.args[0].fn == "Integer" && e.args[1].fn == "Symbol" && e.args[0].num.i > 0:
 		return e.args[0].num.i, im.extents.counts[e.args[1].name], true
 	}
-	return 0, nil, true
+	return 1, im.sumCount(e), true
 }
 
 // openNumber reads a number of the graph that depends on symbols with counts, as sizeCount does.
@@ -183,6 +188,7 @@ func (im *importer) openNumber(name string) (scale int64, count *ir.Value, open 
 var openSizes = map[string]string{
 	"view": "size", "_unsafe_view": "size", "reshape": "shape", "expand": "size", "ones": "size", "zeros": "size", "full": "size", "empty": "size",
 	"new_zeros": "size", "new_ones": "size", "new_full": "size", "new_empty": "size", "arange": "end", "slice": "end", "split_with_sizes": "split_sizes",
+	"split": "split_size", "unsafe_split_with_sizes": "split_sizes",
 }
 
 // takesOpen refuses a number that depends on the data, but for sizes.
@@ -226,6 +232,9 @@ func (im *importer) symbolic(c *call) (done bool) {
 				im.extents.equal[*o.SymBool.Name] = [2]string{a, b}
 			}
 		}
+		if o.SymBool != nil && o.SymBool.Name != nil && c.op == "_operator.eq" {
+			im.compared(c, *o.SymBool.Name)
+		}
 	}
 	im.markUnknown(c.node)
 	im.compute(c)
@@ -242,12 +251,15 @@ func (im *importer) symbolOf(name string) string {
 	return ""
 }
 
-// asserted takes two symbols for one that the program asserts to be equal.
+// asserted takes two symbols for one that the program asserts to be equal, and a sum for the number that it is asserted to be.
 func (im *importer) asserted(c *call) {
 	for i := range c.node.Inputs {
 		if s := c.node.Inputs[i].Arg.SymBool; s != nil && s.Name != nil {
 			if pair, ok := im.extents.equal[*s.Name]; ok && im.bound[pair[0]] == im.bound[pair[1]] {
 				im.extents.counts[pair[0]] = im.extents.counts[pair[1]]
+			}
+			if f, ok := im.extents.sums.equal[*s.Name]; ok && !im.extents.sums.used[f.sum] {
+				im.extents.sums.fixed[f.sum] = f.n
 			}
 		}
 	}
@@ -297,6 +309,9 @@ func (im *importer) openOutputs() {
 		}
 		for _, s := range meta.Sizes {
 			if s.Expr == nil {
+				continue
+			}
+			if _, fixed := im.fixedSize(s); fixed {
 				continue
 			}
 			if _, _, open := im.sizeCount(s.Expr.Expr); !open {

@@ -71,6 +71,7 @@ func (p *Program) Import(ctx context.Context, bound Binding) (*Imported, error) 
 		}
 	}
 	im.openOutputs()
+	im.checkDrawn()
 	im.errs = append(im.errs, im.lacking.list()...)
 	if err := im.errs.Err(); err != nil {
 		return nil, err
@@ -113,6 +114,7 @@ type importer struct {
 
 	knowledge *knowledge // shared with graphs within graphs
 	extents   *extents   // the same
+	drawn     []drawn    // nodes that drew numbers which nothing depends on so far
 
 	locs    locs
 	lacking lacking
@@ -126,11 +128,14 @@ func (im *importer) node(n *node) (err error) {
 	c := &call{im: im, b: im.b, node: n, op: opName(n.Target)}
 	rule := c.findRule()
 	if rule == nil {
-		im.lacking.add(c, "")
-		im.spoil(n)
+		if !im.draw(c) {
+			im.lacking.add(c, c.drawing())
+			im.spoil(n)
+		}
 		return nil
 	}
 	if im.spoiled(n) {
+		im.spoiledWrite(c)
 		im.spoil(n)
 		return nil
 	}
@@ -326,7 +331,7 @@ func (im *importer) typeOf(meta *tensorMeta) (tensor.Type, []int64, error) {
 	}
 	t := tensor.Type{DType: d, Dims: make([]int64, len(meta.Sizes))}
 	for i, s := range meta.Sizes {
-		v, unbacked, err := im.p.sizeOf(s, im.bound)
+		v, unbacked, err := im.sizeOf(s)
 		if err != nil {
 			return t, nil, err
 		}
@@ -340,7 +345,7 @@ func (im *importer) typeOf(meta *tensorMeta) (tensor.Type, []int64, error) {
 	}
 	strides := make([]int64, 0, len(meta.Strides))
 	for _, s := range meta.Strides {
-		v, unbacked, err := im.p.sizeOf(s, im.bound)
+		v, unbacked, err := im.sizeOf(s)
 		if err != nil || unbacked {
 			break
 		}
@@ -372,7 +377,7 @@ func (c *call) resultType() tensor.Type {
 // symValue evaluates a symbolic integer or float by its recorded expression.
 func (im *importer) symValue(name string) (scalar, bool) {
 	if s, ok := im.g.SymIntValues[name]; ok {
-		if v, unbacked, err := im.p.sizeOf(s, im.bound); err == nil && !unbacked {
+		if v, unbacked, err := im.sizeOf(s); err == nil && !unbacked {
 			return intScalar(v), true
 		}
 	}
@@ -395,11 +400,7 @@ func (im *importer) symValue(name string) (scalar, bool) {
 func (im *importer) spoiled(n *node) bool {
 	bad := false
 	for i := range n.Inputs {
-		n.Inputs[i].Arg.visit(func(tensorName string) {
-			if r := im.tensors[tensorName]; r != nil && r.poison {
-				bad = true
-			}
-		}, func(symName string) { bad = bad || im.poison[symName] })
+		n.Inputs[i].Arg.visit(func(tensorName string) { bad = bad || im.spoiledTensor(tensorName) }, func(symName string) { bad = bad || im.poison[symName] })
 	}
 	return bad
 }

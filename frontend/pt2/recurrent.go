@@ -14,6 +14,10 @@ var recurrentRules = map[string]rule{
 	"gru.input":      values(func(c *call) []*ir.Value { return c.recurrent(3, gruStep) }),
 	"rnn_tanh.input": values(func(c *call) []*ir.Value { return c.recurrent(1, rnnStep(op.Tanh)) }),
 	"rnn_relu.input": values(func(c *call) []*ir.Value { return c.recurrent(1, rnnStep(relu{})) }),
+	"lstm_cell":      values(func(c *call) []*ir.Value { return c.oneStep(4, lstmStep) }),
+	"gru_cell":       values(func(c *call) []*ir.Value { return c.oneStep(3, gruStep) }),
+	"rnn_tanh_cell":  values(func(c *call) []*ir.Value { return c.oneStep(1, rnnStep(op.Tanh)) }),
+	"rnn_relu_cell":  values(func(c *call) []*ir.Value { return c.oneStep(1, rnnStep(relu{})) }),
 }
 
 // maxSteps bounds what one recurrent operator is written out to.
@@ -27,6 +31,35 @@ type layerParams struct {
 	ih, hh, bih, bhh, proj *ir.Value // biases and projection may be nil
 }
 
+// initial are the states that the argument hx holds: one, or two of an LSTM.
+func (c *call) initial(gates int64) []*ir.Value {
+	var init []*ir.Value
+	if c.schema.param("hx").typ == "Tensor[]" {
+		init = c.vals("hx")
+	} else {
+		init = append(init, c.val("hx"))
+	}
+	if len(init) != btoi(gates == 4)+1 {
+		c.failf("%d initial states", len(init))
+	}
+	return init
+}
+
+// oneStep is a cell applied once, to an input [batch, features] and states [batch, hidden]. It gives the new states.
+func (c *call) oneStep(gates int64, step cell) []*ir.Value {
+	x, state := c.val("input"), c.initial(gates)
+	for _, s := range append(slices.Clone(state), x) {
+		if s.Type.Rank() != 2 || s.Type.Dims[0] != x.Type.Dims[0] {
+			c.failf("the input is %s and a state %s, wanted rank 2 and one batch", x.Type, s.Type)
+		}
+	}
+	xs, hs := c.linear(x, c.val("w_ih"), c.opt("b_ih")), c.linear(state[0], c.val("w_hh"), c.opt("b_hh"))
+	if wanted := gates * state[0].Type.Dims[1]; xs.Type.Dims[1] != wanted || hs.Type.Dims[1] != wanted {
+		c.failf("weights give %s and %s, wanted %d columns", xs.Type, hs.Type, wanted)
+	}
+	return step(fb{c.b, c}, xs, hs, state)
+}
+
 // recurrent runs all layers and directions. It gives the sequence of the last layer and the final states, stacked by layer and
 // direction. The input is [steps, batch, features], or [batch, steps, features] with batch_first; without a batch it has rank 2.
 func (c *call) recurrent(gates int64, step cell) []*ir.Value {
@@ -34,15 +67,7 @@ func (c *call) recurrent(gates int64, step cell) []*ir.Value {
 		c.unsupported("it is random with train=True; export the model in eval mode")
 	}
 	x := c.val("input")
-	var init []*ir.Value // [layers*directions, batch, hidden]
-	if c.schema.param("hx").typ == "Tensor[]" {
-		init = c.vals("hx")
-	} else {
-		init = []*ir.Value{c.val("hx")}
-	}
-	if len(init) != btoi(gates == 4)+1 {
-		c.failf("%d initial states", len(init))
-	}
+	init := c.initial(gates) // [layers*directions, batch, hidden]
 	batched := x.Type.Rank() == 3
 	if !batched {
 		if x.Type.Rank() != 2 {

@@ -39,7 +39,7 @@ func TestRows(t *testing.T) {
 	require.NoError(t, err)
 	n := 0
 	for _, d := range dirs {
-		if d.Name() == "E1" || d.Name() == "E2" {
+		if d.Name() == "E1" || d.Name() == "E2" || d.Name() == "E3" {
 			continue
 		}
 		for _, model := range archives(t, filepath.Join(testdata, "cases", d.Name())) {
@@ -248,6 +248,18 @@ func TestSizesByData(t *testing.T) {
 		"keep all elements and choose with torch.where(mask, a, b)", "give output_size as a number",
 	} {
 		require.Contains(t, text, want)
+	}
+}
+
+// E3: random numbers are refused where a result depends on them; operators_unread holds such that nothing reads.
+func TestRandomNumbers(t *testing.T) {
+	_, err := load(t, "E3").Import(context.Background(), nil)
+	require.True(t, pt2.IsUnsupported(err), "%v", err)
+	for _, want := range []string{
+		"operator torch.ops.aten.rand_like.default is not supported: it draws random numbers",
+		"operator torch.ops.aten.normal_.default is not supported: it draws random numbers", "make them an input",
+	} {
+		require.Contains(t, err.Error(), want)
 	}
 }
 

@@ -14,6 +14,9 @@ var sampleRules = map[string]rule{
 	"grid_sampler_2d": value(gridSampler),
 	"grid_sampler_3d": value(gridSampler),
 	"im2col":          value(im2col),
+	"col2im":          value(col2im),
+
+	"affine_grid_generator": value(affineGrid),
 }
 
 // Torch's numbers of interpolation modes and of what is beyond the edges (aten/src/ATen/native/GridSamplerUtils.h).
@@ -238,19 +241,8 @@ func im2col(c *call) *ir.Value {
 		}
 		x = reshape(c.b, x, slices.Concat([]int64{1}, x.Type.Dims))
 	}
-	w := window{kernel: c.pair("kernel_size", 2), stride: c.pair("stride", 2), pad: c.pair("padding", 2), dilation: c.pair("dilation", 2)}
-	places := int64(1)
-	for i := range 2 {
-		if w.kernel[i] < 1 || w.stride[i] < 1 || w.dilation[i] < 1 || w.pad[i] < 0 || w.kernel[i] > maxTaps || w.kernel[0]*w.kernel[1] > maxTaps {
-			c.unsupported("windows of %v", w.kernel)
-		}
-		n := (x.Type.Dims[2+i]+2*w.pad[i]-w.dilation[i]*(w.kernel[i]-1)-1)/w.stride[i] + 1
-		if n < 1 {
-			c.failf("windows of %v do not fit %s", w.kernel, x.Type)
-		}
-		w.out = append(w.out, n)
-		places *= n
-	}
+	w := c.columnWindow(x.Type.Dims[2:])
+	places := w.out[0] * w.out[1]
 	n, ch := x.Type.Dims[0], x.Type.Dims[1]
 	var parts []*ir.Value
 	c.taps(x, w, intScalar(0), func(v *ir.Value) { parts = append(parts, reshape(c.b, v, []int64{n, ch, 1, places})) })
@@ -260,4 +252,110 @@ func im2col(c *call) *ir.Value {
 		dims = dims[1:]
 	}
 	return reshape(c.b, y, dims)
+}
+
+// columnWindow is the window of im2col and col2im over an image of two dimensions.
+func (c *call) columnWindow(image []int64) window {
+	w := window{kernel: c.pair("kernel_size", 2), stride: c.pair("stride", 2), pad: c.pair("padding", 2), dilation: c.pair("dilation", 2)}
+	for i := range 2 {
+		if w.kernel[i] < 1 || w.stride[i] < 1 || w.dilation[i] < 1 || w.pad[i] < 0 || w.kernel[i] > maxTaps || w.kernel[0]*w.kernel[1] > maxTaps {
+			c.unsupported("windows of %v", w.kernel)
+		}
+		reach := w.dilation[i]*(w.kernel[i]-1) + 1
+		if w.pad[i] > maxViewed || reach > maxViewed || image[i]+2*w.pad[i] < reach {
+			c.failf("windows of %v do not fit an image of %v", w.kernel, image)
+		}
+		w.out = append(w.out, (image[i]+2*w.pad[i]-reach)/w.stride[i]+1)
+	}
+	return w
+}
+
+// col2im adds columns [N, C*window, places] up to the image [N, C, H, W] whose windows they are.
+func col2im(c *call) *ir.Value {
+	x := c.val("self")
+	batched := x.Type.Rank() == 3
+	if !batched {
+		if x.Type.Rank() != 2 {
+			c.failf("self is %s, wanted rank 2 or 3", x.Type)
+		}
+		x = reshape(c.b, x, slices.Concat([]int64{1}, x.Type.Dims))
+	}
+	image := c.pair("output_size", 2)
+	for _, n := range image {
+		if n < 1 || n > maxViewed {
+			c.failf("output_size is %v, wanted 1 to %d", image, maxViewed)
+		}
+	}
+	w := c.columnWindow(image)
+	taps := w.kernel[0] * w.kernel[1]
+	if n := w.out[0] * w.out[1]; x.Type.Dims[1]%taps != 0 || x.Type.Dims[2] != n {
+		c.failf("self is %s, wanted columns of %v at %d places", x.Type, w.kernel, n)
+	}
+	n, ch := x.Type.Dims[0], x.Type.Dims[1]/taps
+	x = reshape(c.b, x, []int64{n, ch, taps, w.out[0], w.out[1]})
+	// Each tap's elements stand at their places of the padded image, which is cut at the end.
+	var y *ir.Value
+	for k := range taps {
+		at := []int64{k / w.kernel[1] * w.dilation[0], k % w.kernel[1] * w.dilation[1]}
+		part := reshape(c.b, slice(c.b, x, 2, k, k+1, 1), []int64{n, ch, w.out[0], w.out[1]})
+		a := op.PadAttr{Low: []int64{0, 0, at[0], at[1]}, High: make([]int64, 4), Interior: []int64{0, 0, w.stride[0] - 1, w.stride[1] - 1}}
+		for i := range 2 {
+			a.High[2+i] = image[i] + 2*w.pad[i] - at[i] - (w.out[i]-1)*w.stride[i] - 1
+		}
+		part = op.Pad.Make(c.b, a, part, zero(c.b, x.Type.DType))
+		if y == nil {
+			y = part
+			continue
+		}
+		y = op.Add.Make(c.b, y, part)
+	}
+	for i := range 2 {
+		y = slice(c.b, y, 2+i, w.pad[i], w.pad[i]+image[i], 1)
+	}
+	if !batched {
+		y = reshape(c.b, y, y.Type.Dims[1:])
+	}
+	return y
+}
+
+// affineGrid is the places in the input of an affine map for every place of an output of size [N, C, H, W] or [N, C, D, H, W].
+func affineGrid(c *call) *ir.Value {
+	theta, size := c.val("theta"), c.ints("size")
+	n := len(size) - 2 // dimensions of the image
+	t := theta.Type
+	if n < 2 || n > 3 || !slices.Equal(t.Dims, []int64{size[0], int64(n), int64(n + 1)}) || !t.DType.IsFloat() {
+		c.failf("theta is %s for a size of %v, wanted [N, 2, 3] or [N, 3, 4]", t, size)
+	}
+	grid := slices.Concat(size[2:], []int64{int64(n + 1)})
+	if err := tensor.Make(t.DType, grid...).Check(); err != nil {
+		c.failf("%v", err)
+	}
+	var cols []*ir.Value
+	dims := slices.Concat(size[2:], []int64{1})
+	for i := n - 1; i >= 0; i-- { // x comes first
+		cols = append(cols, along(c.b, c.fromMinusOne(t.DType, size[2+i], c.bool("align_corners")), dims, i))
+	}
+	cols = append(cols, splat(c.b, t.DType, intScalar(1), dims))
+	base := concat(c.b, n, cols...)
+	places := base.Type.Elements() / int64(n+1)
+	base = op.BroadcastTo(c.b, reshape(c.b, base, []int64{1, places, int64(n + 1)}), []int64{size[0], places, int64(n + 1)})
+	y := c.matmul(base, swap(c.b, theta, 1, 2))
+	return reshape(c.b, y, slices.Concat(size[:1], size[2:], []int64{int64(n)}))
+}
+
+// fromMinusOne is n places from -1 to 1; without align the edges of the first and of the last are meant.
+func (c *call) fromMinusOne(d tensor.DType, n int64, align bool) *ir.Value {
+	if n < 1 || n > maxConstant {
+		c.unsupported("a grid of %d places", n)
+	}
+	v := make([]float64, n)
+	for i := range v {
+		if n > 1 {
+			v[i] = 2*float64(i)/float64(n-1) - 1
+		}
+		if !align {
+			v[i] *= float64(n-1) / float64(n)
+		}
+	}
+	return op.Constant.Make(c.b, op.ConstantAttr{Value: tensor.FromFloats(tensor.Make(d, n), v)})
 }

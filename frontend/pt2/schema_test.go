@@ -59,7 +59,8 @@ func TestRulesHaveSchemas(t *testing.T) {
 
 func TestFunctional(t *testing.T) {
 	for in, want := range map[string]string{"add_.Tensor": "add.Tensor", "relu_": "relu", "__ior__.Scalar": "__or__.Scalar", "add.Tensor": "",
-		"__or__.Tensor": "", "resize_": "", "squeeze_.dim": "squeeze.dim", "index_put_": "index_put"} {
+		"__or__.Tensor": "", "resize_": "", "squeeze_.dim": "squeeze.dim", "index_put_": "index_put", "pow_.Tensor": "pow.Tensor_Tensor",
+		"floor_divide_.Tensor": "floor_divide"} {
 		got, ok := functional(in)
 		require.Equal(t, want != "", ok, in)
 		require.Equal(t, want, got, in)

@@ -16,10 +16,10 @@ var sliceRules = map[string]rule{
 	"select.int":              func(c *call) []*ref { return []*ref{c.selected()} },
 	"unbind.int":              unbind,
 	"split.Tensor":            func(c *call) []*ref { return c.split(repeatedSizes(c, "split_size")) },
-	"split_with_sizes":        func(c *call) []*ref { return c.split(c.ints("split_sizes")) },
-	"split.sizes":             func(c *call) []*ref { return c.split(c.ints("split_size")) },
+	"split_with_sizes":        func(c *call) []*ref { return c.splitSizes("split_sizes") },
+	"split.sizes":             func(c *call) []*ref { return c.splitSizes("split_size") },
 	"unsafe_split.Tensor":     func(c *call) []*ref { return c.split(repeatedSizes(c, "split_size")) },
-	"unsafe_split_with_sizes": func(c *call) []*ref { return c.split(c.ints("split_sizes")) },
+	"unsafe_split_with_sizes": func(c *call) []*ref { return c.splitSizes("split_sizes") },
 	"chunk":                   func(c *call) []*ref { return c.split(chunkSizes(c)) },
 	"unsafe_chunk":            func(c *call) []*ref { return c.split(chunkSizes(c)) },
 	"tensor_split.sections":   func(c *call) []*ref { return c.split(c.sections(c.int("sections"))) },
@@ -47,6 +47,7 @@ var sliceRules = map[string]rule{
 		_, v := asStrided(c, &ref{typ: x.typ, strides: x.strides})
 		return c.replace(x.read(c.b), v)
 	}),
+	"fill_diagonal_": inPlace(value(fillDiagonal)),
 	"tensor_split.tensor_indices_or_sections": tensorSplit,
 	"diagonal_scatter": value(func(c *call) *ir.Value {
 		x := c.val("self")
@@ -142,6 +143,14 @@ func unbind(c *call) []*ref {
 		out = append(out, c.at(x, axis, i))
 	}
 	return out
+}
+
+// splitSizes gives views of the sizes that an argument holds, of which the data may decide some.
+func (c *call) splitSizes(name string) []*ref {
+	if out, open := c.openSplit(name); open {
+		return out
+	}
+	return c.split(c.ints(name))
 }
 
 // split gives views of the given sizes along dim.
@@ -446,4 +455,28 @@ func selectScatter(c *call) *ir.Value {
 	src := c.cast(c.val("src"), x.Type.DType)
 	src = reshape(c.b, src, slices.Insert(slices.Clone(src.Type.Dims), axis, 1))
 	return sliceView(axis, i, i+1, 1).write(c.b, func() *ir.Value { return x }, src)
+}
+
+// fillDiagonal replaces the elements of equal indices by a number; of a matrix with more rows than columns, where wrap is set, those of the
+// diagonals that follow with a row between them too.
+func fillDiagonal(c *call) *ir.Value {
+	x, n := c.val("self"), c.scalar("fill_value")
+	dims := x.Type.Dims
+	if len(dims) < 2 || len(dims) > 2 && slices.Max(dims) != slices.Min(dims) {
+		c.failf("self is %s, wanted a matrix or equal dimensions", x.Type)
+	}
+	at := counting(c.b, tensor.I64, dims, 0)
+	if len(dims) == 2 && c.bool("wrap") && dims[1] > 0 {
+		at = op.Rem.Make(c.b, at, like(c.b, at, intScalar(dims[1]+1)))
+	}
+	var on *ir.Value
+	for d := 1; d < len(dims); d++ {
+		same := compare(c.b, op.EQ, at, counting(c.b, tensor.I64, dims, d))
+		if on == nil {
+			on = same
+			continue
+		}
+		on = op.And.Make(c.b, on, same)
+	}
+	return op.Select.Make(c.b, on, like(c.b, x, n), x)
 }

@@ -1,6 +1,7 @@
 package pt2
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 	"sync"
@@ -11,7 +12,7 @@ var rules = sync.OnceValue(func() map[string]rule {
 	all := make(map[string]rule)
 	for _, family := range []map[string]rule{
 		unaryRules, analyticRules, binaryRules, castRules, complexRules,
-		shapeRules, sliceRules, arrangeRules, padRules, createRules,
+		shapeRules, sliceRules, arrangeRules, padRules, createRules, taperRules,
 		reduceRules, orderRules, quantileRules, spacedRules,
 		linearRules, linalgRules, householderRules, singularRules, normRules, calculusRules,
 		networkRules, batchNormRules, recurrentRules,
@@ -93,9 +94,15 @@ func functional(name string) (string, bool) {
 	case strings.HasPrefix(base, "__i"):
 		return "__" + base[3:] + overload, true
 	case strings.HasSuffix(base, "_") && !strings.HasPrefix(base, "__") && !changesMemory[base]:
-		return strings.TrimSuffix(base, "_") + overload, true
+		pure := strings.TrimSuffix(base, "_") + overload
+		return cmp.Or(otherOverload[pure], pure), true
 	}
 	return "", false
+}
+
+// otherOverload are functional forms whose overload has another name than the in-place operator's.
+var otherOverload = map[string]string{
+	"float_power.Tensor": "float_power.Tensor_Tensor", "floor_divide.Tensor": "floor_divide", "ldexp": "ldexp.Tensor", "pow.Tensor": "pow.Tensor_Tensor",
 }
 
 // changesMemory lists the in-place operators that give the tensor object other memory.

@@ -123,3 +123,100 @@ def case_operators_count():
             F.cross_entropy(x, x.softmax(1), label_smoothing=0.2)]
 
     return Uses(slopes, counts, places, losses), (randn(1, 3, 4), torch.tensor([2, 0, 3])), {}
+
+
+class Cells(nn.Module):
+    """Recurrent cells of one step, with their weights, in a loop of the model's own."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(7)
+        self.lstm, self.gru = nn.LSTMCell(3, 4), nn.GRUCell(4, 4, bias=False)
+        self.tanh, self.relu = nn.RNNCell(4, 5), nn.RNNCell(5, 2, nonlinearity="relu")
+
+    def forward(self, x):
+        h, c, g, t, r = torch.zeros(2, 4), torch.ones(2, 4), torch.zeros(2, 4), torch.zeros(2, 5), torch.ones(2, 2)
+        for step in x:
+            h, c = self.lstm(step, (h, c))
+            g = self.gru(h, g)
+            t = self.tanh(g, t)
+            r = self.relu(t, r)
+        return h, c, g, t, r, self.gru(h[0], g[0])
+
+
+def case_operators_cells():
+    return Cells(), (randn(5, 3, 2, 3),), {}
+
+
+def case_operators_windows():
+    make = (torch.hann_window, torch.hamming_window, torch.blackman_window, torch.bartlett_window, torch.kaiser_window)
+    uses = [lambda x, f=f, n=n, p=p: f(n, periodic=p) * x for f in make for n in (1, 2, 7, 8) for p in (True, False)]
+    uses += [lambda x, f=f: f(9, dtype=torch.float64) * x for f in make]
+    uses += [lambda x: torch.hamming_window(6, False, 0.6) * x, lambda x: torch.hamming_window(6, True, 0.6, 0.3) * x,
+             lambda x: torch.kaiser_window(6, False, 3.5) * x, lambda x: torch.hann_window(0).sum() + x]
+    return Uses(*uses), (randn(6, 1),), {}
+
+
+def fold(size, kernel, **how):
+    return lambda x: F.fold(F.unfold(x, kernel, **how) * 1.5, size, kernel, **how)
+
+
+def case_operators_fold():
+    def grid(theta, size, align):
+        return lambda x: F.affine_grid(theta + x.mean(), size, align_corners=align)
+
+    flat, deep = randn(7, 2, 2, 3), randn(8, 1, 3, 4)
+    uses = [fold((6, 5), (2, 3)), fold((6, 5), (3, 2), stride=2, padding=1), fold((6, 5), 2, dilation=(3, 2), padding=(0, 2), stride=(1, 3)),
+            lambda x: F.fold(F.unfold(x[0], 2), (6, 5), 2)]
+    uses += [grid(t, s, a) for t, s in ((flat, (2, 3, 4, 5)), (flat, (2, 1, 1, 3)), (deep, (1, 2, 3, 2, 4))) for a in (True, False)]
+    return Uses(*uses), (randn(9, 2, 3, 6, 5),), {}
+
+
+class Rest(nn.Module):
+    """In-place forms whose overloads have other names, the diagonal, and losses by class."""
+
+    def forward(self, x, n, ids):
+        y, whole, tall, cube = x.abs() + 0.5, n.clone(), x[:, :2].repeat(3, 1), torch.zeros(3, 3, 3)
+        y.pow_(x)
+        whole.floor_divide_(n.abs() % 3 + 1)
+        cube.fill_diagonal_(2)
+        wrapped = tall.clone().fill_diagonal_(7, wrap=True)
+        ldexp, real = x.clone().ldexp_(n), x.double().abs()
+        real.float_power_(x)
+        logp = x.log_softmax(1)
+        deep = torch.stack([logp, logp * 2], -1)
+        weight = torch.arange(1.0, 1 + x.shape[1])
+        losses = [F.nll_loss(deep, torch.stack([ids, ids.flip(0)], -1), weight=w, reduction=r, ignore_index=1) for w in (None, weight)
+                  for r in ("none", "mean", "sum")]
+        forward = torch.ops.aten.nll_loss_forward(logp, ids, weight, 1, 1) + torch.ops.aten.nll_loss_forward(logp, ids, None, 0, -100)
+        return (y, whole, cube, tall.fill_diagonal_(-1), wrapped, ldexp, real, *losses, *forward, torch.range(1, 4), torch.range(0, 1, 0.3))
+
+
+def case_operators_rest():
+    return Rest(), (randn(10, 4, 5), torch.arange(-7, 13).view(4, 5), torch.tensor([0, 1, 4, 2])), {}
+
+
+class Unread(nn.Module):
+    """A layer that is made within forward, and random numbers, which nothing reads."""
+
+    def forward(self, x):
+        nn.Linear(3, 2)
+        torch.rand_like(x).mul(2)
+        return x * 2
+
+
+def case_operators_unread():
+    return Unread(), (randn(11, 2, 3),), {}
+
+
+class Draws(nn.Module):
+    """E3, to be refused: random numbers in an output, and in memory that an output shows."""
+
+    def forward(self, x):
+        noise = torch.zeros(2, 3)
+        noise[0].normal_()
+        return x + torch.rand_like(x), noise.abs()
+
+
+def case_E3():
+    return Draws(), (randn(12, 2, 3),), {}

@@ -119,6 +119,30 @@ def case_sizes_experts():
     return Experts(), (randn(11, 5, 4),), {}, {"calls": [((randn(12, 5, 4) * 3,), {}), ((torch.ones(5, 4),), {})]}
 
 
+class Parts(nn.Module):
+    """Rows sorted by expert, split by how many each has, and joined again; and parts of a sum that is not known."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(7)
+        self.gate = nn.Linear(4, 3)
+        self.weight = nn.Parameter(torch.randn(3, 4, 4))
+
+    def forward(self, x):
+        weights, chosen = self.gate(x).softmax(-1).topk(2, -1)
+        order = chosen.flatten().sort()[1]
+        sizes = nn.functional.one_hot(chosen, 3).sum((0, 1)).tolist()
+        parts = x[order // 2].split(sizes, dim=0)
+        y = torch.cat([torch.nn.functional.linear(p, w) for p, w in zip(parts, self.weight)]) * weights.flatten()[order, None]
+        out = torch.zeros_like(x).index_add(0, order // 2, y)
+        some = torch.cat([parts[0], x, parts[2] * 2])
+        return out, y, some.sum(0), some.abs().amax(0)
+
+
+def case_sizes_parts():
+    return Parts(), (randn(15, 5, 4),), {}, {"calls": [((randn(16, 5, 4) * 3,), {}), ((torch.ones(5, 4),), {})]}
+
+
 class Unbounded(nn.Module):
     """E2, to be refused: shapes of outputs, and uses that elements which are not chosen would reach."""
 
