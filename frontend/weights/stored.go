@@ -1,8 +1,8 @@
 package weights
 
 import (
-	"context"
 	"archive/zip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
