@@ -19,6 +19,8 @@ type call struct {
 	node   *node
 	op     string // such as "add.Tensor", or the whole target of other namespaces
 	schema *schema
+
+	wrapped bool // the node's outputs are the results and then new contents of arguments (functionalized.go)
 }
 
 // ruleError ends a rule. Unsupported ones are gathered into one list, the others are faults of the archive.

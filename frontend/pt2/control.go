@@ -25,7 +25,7 @@ const maxNestedNodes = 1 << 20
 
 // controlTargets are the operators that controlRule knows, without the namespace torch.
 var controlTargets = []string{
-	"ops.higher_order.associative_scan", "ops.higher_order.cond", "ops.higher_order.map_impl", "ops.higher_order.scan",
+	"ops.higher_order.associative_scan", "ops.higher_order.auto_functionalized", "ops.higher_order.auto_functionalized_v2", "ops.higher_order.cond", "ops.higher_order.map_impl", "ops.higher_order.scan",
 	"ops.higher_order.while_loop", "ops.higher_order.wrap_with_autocast", "ops.higher_order.wrap_with_set_grad_enabled",
 	"_functorch.predispatch._add_batch_dim", "_functorch.predispatch._remove_batch_dim",
 	"_functorch.predispatch._vmap_decrement_nesting", "_functorch.predispatch._vmap_increment_nesting",
@@ -50,6 +50,10 @@ func controlRule(target string) rule {
 		return func(c *call) []*ref { return c.inlineGraph(c.position(1), c.passedFrom(2), c.im.autocast) }
 	case hop + "wrap_with_autocast":
 		return importAutocast
+	case hop + "auto_functionalized":
+		return importFunctionalized
+	case hop + "auto_functionalized_v2":
+		return importFunctionalizedViews
 	}
 	return vmapRule(target)
 }

@@ -254,12 +254,20 @@ func (o *customOp) fit(c *call) (args map[string]customArg, why []string) {
 			say("it is for %s=%s, which is no argument of the call (archives leave out values that are the operator's defaults)", f.arg, f.value)
 		}
 	}
+	for _, u := range o.Func.Updates {
+		if a, ok := args[u.Target.Name]; ok && a.ref == nil {
+			say("it updates %%%s, for which the call gives a number", u.Target.Name)
+		}
+	}
 	return args, append(why, o.misfits(c)...)
 }
 
 // misfits compares the results with those of the archive.
 func (o *customOp) misfits(c *call) []string {
 	names, results := outputNames(c.node), o.Func.Results
+	if c.wrapped {
+		names = names[:min(len(results), len(names))]
+	}
 	if len(names) != len(results) {
 		return []string{fmt.Sprintf("it returns %d tensors, the call %d", len(results), len(names))}
 	}
@@ -288,6 +296,16 @@ func (o *customOp) apply(c *call, args map[string]customArg) []*ref {
 			values[i] = a.ref.read(c.b)
 		} else {
 			values[i] = op.Constant.Make(c.b, op.ConstantAttr{Value: a.constant})
+		}
+	}
+	for i, u := range o.Func.Updates {
+		for _, before := range o.Func.Updates[:i] {
+			switch shared, known := overlap(args[before.Target.Name].ref, args[u.Target.Name].ref); {
+			case shared:
+				c.unsupported("it writes to %s and %s, which share elements", before.Target.Name, u.Target.Name)
+			case !known:
+				c.unsupported("it writes to %s and %s, which may share elements", before.Target.Name, u.Target.Name)
+			}
 		}
 	}
 	// The updates go along as results behind the others.

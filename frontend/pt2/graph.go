@@ -84,7 +84,7 @@ type argument struct {
 	String          *string       `json:"as_string"`
 	Strings         *[]string     `json:"as_strings"`
 	Complex         *complexValue `json:"as_complex"`
-	None            *bool         `json:"as_none"`
+	None            *noneArg      `json:"as_none"`
 	SymInt          *symRef       `json:"as_sym_int"`
 	SymInts         *[]symRef     `json:"as_sym_ints"`
 	SymFloat        *symRef       `json:"as_sym_float"`
@@ -141,6 +141,18 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	}
 	*n = number(f)
 	return nil
+}
+
+// noneArg is Python's None: true, or in archives of torch 2.5 an empty list.
+type noneArg struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*noneArg) UnmarshalJSON(b []byte) error {
+	switch string(b) {
+	case "true", "false", "[]":
+		return nil
+	}
+	return fmt.Errorf("as_none is %.20s, wanted true or []", b)
 }
 
 // tensorMeta describes a tensor; dtype and layout are torch's serialised numbers.

@@ -56,6 +56,9 @@ func (c *call) signature() string {
 	one := func(name string) string {
 		meta, ok := c.im.g.TensorValues[name]
 		if !ok {
+			if r := c.im.tensors[name]; r != nil && !r.poison {
+				return r.typ.String()
+			}
 			return "tensor"
 		}
 		leaf, err := c.im.p.leaf(&argument{Tensor: &nameRef{name}})
@@ -78,6 +81,16 @@ func (c *call) signature() string {
 			types := make([]string, 0, len(*a.Tensors))
 			for _, t := range *a.Tensors {
 				types = append(types, one(t.Name))
+			}
+			text = "(" + strings.Join(types, ", ") + ")"
+		case a.OptionalTensors != nil:
+			types := make([]string, 0, len(*a.OptionalTensors))
+			for _, t := range *a.OptionalTensors {
+				if t.Tensor == nil {
+					types = append(types, "None")
+					continue
+				}
+				types = append(types, one(t.Tensor.Name))
 			}
 			text = "(" + strings.Join(types, ", ") + ")"
 		case a.None != nil:

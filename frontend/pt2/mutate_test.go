@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"tpuc/frontend/weights"
 	"tpuc/ir"
 	"tpuc/ir/diag"
+	"tpuc/ir/text"
 )
 
 // mutations is how many changed graphs of each kind are tried.
@@ -25,13 +27,15 @@ const mutations = 250
 // a module that verifies or an error, soon, and never a panic inside a rule.
 func TestMutations(t *testing.T) {
 	for _, name := range []string{"views/model", "views/decomposed", "T2/model", "T8_cache/model", "T10/decomposed", "T11/model", "R4/decomposed", "T13/model",
-		"cond_writes/model", "cond_size/model", "while_writes/model", "scan_short/model", "scan_long/decomposed", "map/model", "vmap/model", "autocast/model", "no_grad/model"} {
+		"cond_writes/model", "cond_size/model", "while_writes/model", "scan_short/model", "scan_long/decomposed", "map/model", "vmap/model", "autocast/model", "no_grad/model",
+		"../custom/mutating/model", "../custom/mutating/decomposed", "../custom/mutating_2_9/decomposed"} {
 		t.Run(name, func(t *testing.T) {
 			a, err := weights.OpenArchive(filepath.Join("..", "..", "testdata", "cases", name+".pt2.gz"))
 			require.NoError(t, err)
 			t.Cleanup(func() { a.Close() })
 			data, err := a.Entry("models/" + a.Model() + ".json")
 			require.NoError(t, err)
+			custom := customOps(t, filepath.Join("..", "..", "testdata", "custom", "mutating", "ops.tpu"))
 			m := mutator{rand.New(rand.NewPCG(1, 2))}
 			imported := 0
 			for i := range mutations {
@@ -45,7 +49,7 @@ func TestMutations(t *testing.T) {
 				changed, err := json.Marshal(tree)
 				require.NoError(t, err)
 				start := time.Now()
-				imported += btoi(tryImport(t, a, changed, i))
+				imported += btoi(tryImport(t, a, custom, changed, i))
 				require.Less(t, time.Since(start), 5*time.Second, "mutation %d", i)
 			}
 			t.Logf("%d of %d changed graphs were imported", imported, mutations)
@@ -54,8 +58,8 @@ func TestMutations(t *testing.T) {
 }
 
 // tryImport imports a graph beside the tensors of an archive and reports whether that gave a module.
-func tryImport(t *testing.T, a *weights.Archive, graph []byte, i int) bool {
-	p := &Program{archive: a, exprs: make(map[string]*expr)}
+func tryImport(t *testing.T, a *weights.Archive, custom *CustomOps, graph []byte, i int) bool {
+	p := &Program{archive: a, exprs: make(map[string]*expr), custom: custom}
 	if p.decode(graph) != nil {
 		return false
 	}
@@ -72,6 +76,22 @@ func tryImport(t *testing.T, a *weights.Archive, graph []byte, i int) bool {
 		require.NoError(t, ir.Verify(m.Module), "mutation %d", i)
 	}
 	return err == nil
+}
+
+// customOps reads functions of operators.
+func customOps(t *testing.T, file string) *CustomOps {
+	t.Helper()
+	src, err := os.ReadFile(file)
+	require.NoError(t, err)
+	funcs, err := text.ParseLibrary(filepath.Base(file), string(src))
+	require.NoError(t, err)
+	var list []CustomOp
+	for _, f := range funcs {
+		list = append(list, CustomOp{Func: f.Func, Loc: f.Loc})
+	}
+	ops, err := NewCustomOps(list)
+	require.NoError(t, err)
+	return ops
 }
 
 // mutator changes a JSON tree in place.

@@ -162,7 +162,7 @@ func (p *schemaParam) argument() argument {
 	d := p.dflt
 	switch {
 	case d == "None" || d == "":
-		return argument{None: &yes}
+		return argument{None: &noneArg{}}
 	case d == "True":
 		return argument{Bool: &yes}
 	case d == "False":
