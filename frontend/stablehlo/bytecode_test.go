@@ -47,6 +47,22 @@ func TestBytecodeOpaque(t *testing.T) {
 	require.Contains(t, a.Text, `"stablehlo.constant"() <{value = dense<[0, 1, 2, 3,`)
 }
 
+// TestBytecodeMixed reads an artifact with operations of CHLO and shardings, which is what the module in its own dialects is.
+func TestBytecodeMixed(t *testing.T) {
+	var first string
+	for _, file := range []string{"mixed.builtin.mlirbc", "mixed.artifact.mlirbc"} {
+		p, err := stablehlo.Import("mixed.mlirbc", module(t, file))
+		require.NoError(t, err)
+		require.Equal(t, []string{"shardings are left out, the program is compiled for one device"}, p.Notes)
+		require.True(t, op.Sin.Is(p.Module.Func.Results[0].Def))
+		require.True(t, op.TopK.Is(p.Module.Func.Results[0].Def.Args[0].Def))
+		if first == "" {
+			first = text.Print(p.Module)
+		}
+		require.Empty(t, cmp.Diff(first, text.Print(p.Module)))
+	}
+}
+
 // TestBytecodeErrors reports everything that cannot be taken at once, at lines of the text that bytecode is turned into, with the text itself.
 func TestBytecodeErrors(t *testing.T) {
 	_, err := stablehlo.Import("operations.mlirbc", module(t, "operations.1.17.0.mlirbc"))

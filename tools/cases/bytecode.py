@@ -12,6 +12,7 @@ import sys
 from jax._src.interpreters import mlir
 from jax._src.lib import _jax
 from jaxlib.mlir import ir, passmanager
+from jaxlib.mlir.dialects import stablehlo
 
 BIG = list(range(65))
 LITERALS = [
@@ -106,6 +107,19 @@ func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> {
 }
 """
 
+# Operations of dialects that are not versioned, which an artifact holds between conversions of their operands and results, and shardings.
+MIXED = """
+sdy.mesh @mesh = <["d"=2]>
+func.func @main(%x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>, jax.buffer_donor = true}) -> tensor<4x2xf32> {
+  %0 = "stablehlo.tanh"(%x) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{}, {"d"}]> : tensor<4x4xf32>
+  %2 = "chlo.erf_inv"(%1) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3:2 = "chlo.top_k"(%2) <{k = 2 : i64}> : (tensor<4x4xf32>) -> (tensor<4x2xf32>, tensor<4x2xi32>)
+  %4 = "stablehlo.sine"(%3#0) : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  return %4 : tensor<4x2xf32>
+}
+"""
+
 # What portable artifacts do not have: attributes, types and locations of MLIR itself, resources, and operations that nobody knows.
 BUILTIN = """
 module @m attributes {a.array = array<i32: 1, -2>, a.bools = array<i1: true, false>, a.empty = array<i64>, a.symbol = @f::@g, a.type = (i32, f32) -> (), a.unit, a.typed = "s" : i8,
@@ -166,6 +180,7 @@ TEXTS = {
     "literals": (literals(), ["builtin", "1.17.0", "0.12.0"]),
     "operations": (returning(OPERATIONS.replace("BIG", str(BIG))), ["builtin", "1.17.0", "1.0.0", "0.14.0", "0.9.0"]),
     "opaque": (OPAQUE.replace("BIG", str(BIG)), ["builtin"]),
+    "mixed": (MIXED, ["builtin", "artifact"]),
     "newer": (NEWER, ["builtin", "1.17.0"]),
     "builtin": (BUILTIN, ["builtin"]),
 }
@@ -184,6 +199,8 @@ def main():
                     out = io.BytesIO()
                     module.operation.write_bytecode(out)
                     data = out.getvalue()
+                elif name == "mixed":
+                    data = stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version(), True)
                 else:
                     data = _jax.mlir.serialize_portable_artifact(module, form, False)
             with open(os.path.join(folder, f"{name}.{form}.mlirbc"), "wb") as f:

@@ -1,6 +1,7 @@
 package bytecode
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,6 +15,7 @@ type (
 	stringAttr string
 	symbolAttr []string // @a::@b
 	unitAttr   struct{}
+	placement  struct{} // where the parts of a tensor lie: an attribute of the dialect sdy, which is left out
 	boolAttr   bool
 	textAttr   string // an attribute of a dialect, an enum, or any attribute that the file holds as text
 	intAttr    struct {
@@ -80,6 +82,8 @@ func codecOf(dialect string) (codec, bool) {
 		return codec{stablehloAttr, stablehloType}, true
 	case "chlo":
 		return codec{chloAttr, nil}, true
+	case "sdy":
+		return codec{sdyAttr, nil}, true
 	}
 	return codec{}, false
 }
@@ -99,7 +103,7 @@ func (d *decoder) attrAt(i uint64) attribute {
 			}
 			k, ok := codecOf(e.dialect)
 			if !ok {
-				r.fail("an attribute of dialect %s, wanted one of builtin, vhlo, stablehlo and chlo", quote(e.dialect))
+				r.fail("an attribute of dialect %s, wanted one of builtin, vhlo, stablehlo, chlo and sdy", quote(e.dialect))
 			}
 			e.attr = k.attr(d, r)
 		})
@@ -204,7 +208,7 @@ func (d *decoder) text(a attribute) string {
 		return strings.ReplaceAll(list(a, func(s string) string { return "@" + word(s) }), ", ", "::")
 	case *typ:
 		return a.text
-	case unitAttr:
+	case unitAttr, placement:
 		return "unit"
 	case boolAttr:
 		return strconv.FormatBool(bool(a))
@@ -227,8 +231,9 @@ func (d *decoder) text(a attribute) string {
 	return ""
 }
 
-// dict is a = 1 : i32, b, for named attributes in the order given.
+// dict is a = 1 : i32, b, for named attributes in the order given, without those that are left out.
 func (d *decoder) dict(a []named) string {
+	a = slices.DeleteFunc(slices.Clone(a), func(n named) bool { return n.value == placement{} })
 	return list(a, func(n named) string {
 		if _, ok := n.value.(unitAttr); ok {
 			return word(n.name)

@@ -193,6 +193,9 @@ func (d *decoder) operation(r *reader, s *scope, parent, indent string, depth in
 	if mask&hasUseListOrders != 0 && d.version >= useListOrders {
 		d.skipUseLists(r, len(o.results))
 	}
+	if o.name == "builtin.unrealized_conversion_cast" && mask&hasRegions == 0 && d.identity(s, o) {
+		return
+	}
 	d.rewrite(o, name, parent)
 	d.write(indent)
 	if len(o.results) > 0 {
@@ -204,20 +207,36 @@ func (d *decoder) operation(r *reader, s *scope, parent, indent string, depth in
 		d.write(" = ")
 	}
 	d.write(quote(o.name), "(", list(o.operands, value.String), ")")
-	if len(o.inherent) > 0 {
-		d.write(" <{", d.dict(o.inherent), "}>")
+	if attrs := d.dict(o.inherent); attrs != "" {
+		d.write(" <{", attrs, "}>")
 	}
 	if mask&hasRegions != 0 {
 		d.regions(r, s, o.name, depth)
 	}
-	if len(o.others) > 0 {
-		d.write(" {", d.dict(o.others), "}")
+	if attrs := d.dict(o.others); attrs != "" {
+		d.write(" {", attrs, "}")
 	}
 	in := make([]*typ, len(o.operands))
 	for i, v := range o.operands {
 		in[i] = v.typ
 	}
 	d.write(" : ", d.signature(in, o.results), loc, "\n")
+}
+
+// identity gives the results of a conversion their operands' names. An artifact has conversions between the types of VHLO and those that they become here
+// where it holds operations of another dialect.
+func (d *decoder) identity(s *scope, o *operation) bool {
+	if len(o.operands) != len(o.results) || len(o.results) > len(s.values)-s.next {
+		return false
+	}
+	for i, v := range o.operands {
+		if v.typ.text != o.results[i].text {
+			return false
+		}
+		s.values[s.next+i] = v
+	}
+	s.next += len(o.results)
+	return true
 }
 
 // regions are ({ ... }, { ... }). Those that see nothing around them lie in a section of their own.

@@ -75,6 +75,12 @@ func stablehloType(d *decoder, r *reader) *typ {
 	return d.listed("!stablehlo.future", all(r, "types", d.typ))
 }
 
+// sdyAttr skips what an attribute says of devices: a program is for one.
+func sdyAttr(_ *decoder, r *reader) attribute {
+	r.pos = r.end
+	return placement{}
+}
+
 // chloAttr is an enum.
 func chloAttr(_ *decoder, r *reader) attribute {
 	return []enum{chloComparisonDirection, chloComparisonType}[r.index("attribute", 2)].read(r)
