@@ -18,6 +18,7 @@ var batchNormRules = map[string]rule{
 // features is an operation on a batch and on vectors with an element for each feature.
 type features struct {
 	*call
+	args    []*ir.Value // widened
 	axis    int64
 	rest    []int64 // all axes but the features'
 	count   float64 // elements of a feature
@@ -33,7 +34,7 @@ func (c *call) features(operands int) *features {
 	if axis < 0 || axis >= int64(x.Rank()) {
 		c.fail("feature_index is %d, wanted one of rank %d", axis, x.Rank())
 	}
-	f := &features{call: c, axis: axis, dims: x.Dims, count: 1}
+	f := &features{call: c, args: make([]*ir.Value, len(c.args)), axis: axis, dims: x.Dims, count: 1}
 	wide := tensor.F32
 	if x.DType == tensor.F64 {
 		wide = tensor.F64
@@ -45,7 +46,7 @@ func (c *call) features(operands int) *features {
 		if t := a.Type; !slices.Equal(t.Dims, x.Dims) && !slices.Equal(t.Dims, []int64{x.Dims[axis]}) {
 			c.fail("operand %d is %s, wanted %d features", i, t, x.Dims[axis])
 		}
-		c.args[i] = c.cast(a, wide)
+		f.args[i] = c.cast(a, wide)
 	}
 	for d, n := range x.Dims {
 		if int64(d) != axis {
@@ -101,7 +102,7 @@ func batchNormInference(c *call) []*ir.Value {
 	if f == nil {
 		return nil
 	}
-	return f.results(f.normalised(c.args[0], c.args[1], c.args[2], c.args[3], c.args[4]))
+	return f.results(f.normalised(f.args[0], f.args[1], f.args[2], f.args[3], f.args[4]))
 }
 
 // batchNormTraining takes x, scale and offset, and gives mean and variance of the batch too.
@@ -110,11 +111,11 @@ func batchNormTraining(c *call) []*ir.Value {
 	if f == nil {
 		return nil
 	}
-	x := c.args[0]
+	x := f.args[0]
 	mean := f.mean(x)
 	centred := op.Sub.Make(c.b, x, f.all(mean))
 	variance := f.mean(f.mul(centred, centred))
-	return f.results(f.normalised(x, c.args[1], c.args[2], mean, variance), mean, variance)
+	return f.results(f.normalised(x, f.args[1], f.args[2], mean, variance), mean, variance)
 }
 
 // batchNormGrad takes x, scale, mean, variance and the gradient of the result, and gives those of x, scale and offset:
@@ -124,7 +125,7 @@ func batchNormGrad(c *call) []*ir.Value {
 	if f == nil {
 		return nil
 	}
-	x, scale, mean, variance, dy := c.args[0], c.args[1], c.args[2], c.args[3], c.args[4]
+	x, scale, mean, variance, dy := f.args[0], f.args[1], f.args[2], f.args[3], f.args[4]
 	inverse := f.inverse(variance)
 	normalised := f.mul(op.Sub.Make(c.b, x, f.all(mean)), f.all(inverse))
 	product := f.mul(dy, normalised)

@@ -1,10 +1,13 @@
 package stablehlo_test
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -82,6 +85,27 @@ func TestBytecodeErrors(t *testing.T) {
 	require.ErrorContains(t, err, "cut.mlirbc: ")
 	require.ErrorContains(t, err, "bytes are left, wanted no more, at byte ")
 	require.ErrorContains(t, err, `written by "StableHLO_v1.17.0"`)
+}
+
+// TestBytecodeMutants changes some bytes of JAX's modules: each gives an error or a module, in time.
+func TestBytecodeMutants(t *testing.T) {
+	modules := seeds.Bytecode(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	taken := 0
+	for range 4000 {
+		m := modules[r.IntN(len(modules))]
+		data := slices.Clone(m.Data)
+		for range 1 + r.IntN(3) {
+			data[r.IntN(len(data))] = byte(r.Uint32())
+		}
+		start := time.Now()
+		if _, err := stablehlo.Import("mutant.mlirbc", data); err == nil {
+			taken++
+		}
+		require.Less(t, time.Since(start), 5*time.Second, "%s %s", m.Form, m.Name)
+	}
+	require.Greater(t, taken, 100) // names and numbers that mean something else
+	require.Less(t, taken, 2000)
 }
 
 // TestExports finds the module inside of exports of JAX, and nothing in damaged ones.

@@ -52,7 +52,7 @@ func (m *comparator) order() (order, bool) {
 		return order{}, false
 	}
 	ret := m.r.body[len(m.r.body)-1]
-	if ret.name != "stablehlo.return" || len(ret.args) != 1 {
+	if ret.name != "stablehlo.return" && ret.name != "func.return" || len(ret.args) != 1 {
 		return order{}, false
 	}
 	key := 0

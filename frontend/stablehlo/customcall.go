@@ -39,7 +39,9 @@ const (
 func customCall(c *call) []*ir.Value {
 	target := c.o.attrs.word("call_target_name")
 	if f := targetRules[target]; f != nil {
-		return f(c)
+		if out := f(c); out != nil {
+			return out
+		}
 	}
 	if name, ok := strings.CutPrefix(target, "mhlo."); ok {
 		var attrs dict
@@ -89,8 +91,7 @@ func approxTopK(c *call) []*ir.Value {
 	if compare == nil || len(compare.params) != 2*n {
 		c.fail("the comparison %s is no function of %d parameters, wanted one", clip(called.List[0].word()), 2*n)
 	}
-	c.args = c.args[:n]
-	sorted := c.sorted(compare.body, axis, true)
+	sorted := c.sorted(c.args[:n], compare.body, axis, true)
 	for i, v := range sorted {
 		t := v.Type
 		limit := append([]int64{}, t.Dims...)

@@ -214,27 +214,27 @@ func sortRule(c *call) []*ir.Value {
 	if axis < 0 {
 		axis += int64(c.args[0].Type.Rank())
 	}
-	return c.sorted(c.region(0, 2*n), axis, c.flag("is_stable"))
+	return c.sorted(c.args, c.region(0, 2*n), axis, c.flag("is_stable"))
 }
 
-// sorted orders the operands by a comparator; nil where the IR has no such order. Floats in their total order, which parts zeros of both signs, are sorted as
+// sorted orders tensors by a comparator; nil where the IR has no such order. Floats in their total order, which parts zeros of both signs, are sorted as
 // integers in that order, which are made floats again after it.
-func (c *call) sorted(r *region, axis int64, stable bool) []*ir.Value {
+func (c *call) sorted(args []*ir.Value, r *region, axis int64, stable bool) []*ir.Value {
 	order, ok := newComparator(c, r).order()
 	if !ok {
 		return nil
 	}
-	args := slices.Clone(c.args)
+	compared := slices.Clone(args)
 	for k := range order.keys {
 		if order.total[k] && args[k].Type.DType.IsFloat() {
-			if args[k] = c.totalOrder(args[k]); args[k] == nil {
+			if compared[k] = c.totalOrder(args[k]); compared[k] == nil {
 				return nil
 			}
 		}
 	}
-	out := slices.Clone(op.Sort.MakeAll(c.b, op.SortAttr{Axis: axis, Descending: order.descending, Stable: stable, Keys: order.keys}, args...))
+	out := slices.Clone(op.Sort.MakeAll(c.b, op.SortAttr{Axis: axis, Descending: order.descending, Stable: stable, Keys: order.keys}, compared...))
 	for k := range order.keys {
-		if d := c.args[k].Type.DType; out[k].Type.DType != d {
+		if d := args[k].Type.DType; out[k].Type.DType != d {
 			out[k] = op.Bitcast.Make(c.b, op.BitcastAttr{To: d}, c.turned(out[k]))
 		}
 	}

@@ -351,6 +351,25 @@ func TestCustomCalls(t *testing.T) {
 	}
 }
 
+// An approximate top-k whose comparison is another, and batch normalisation of integers, go on as they were written or are refused.
+func TestUnknownForms(t *testing.T) {
+	const call = `module {
+  func.func private @other(%a: tensor<f32>, %b: tensor<f32>) -> tensor<i1> {
+    %0 = stablehlo.abs %a : tensor<f32>
+    %1 = stablehlo.compare GT, %0, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    return %1 : tensor<i1>
+  }
+  func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) -> tensor<2xf32> {
+    %0 = stablehlo.custom_call @ApproxTopK(%x, %i) {called_computations = [@other], mhlo.backend_config = {aggregate_to_topk = true, reduction_dim = 0 : i64, top_k = 2 : i64}} : (tensor<4xf32>, tensor<f32>) -> tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+}`
+	_, err := stablehlo.Import("m.mlir", []byte(call))
+	require.ErrorContains(t, err, `target "ApproxTopK" calls computations`)
+	require.True(t, op.Opaque.Is(node(t, main("%x: tensor<2x3xf32>, %i: tensor<3xi32>", "tensor<2x3xf32>",
+		`%0 = "stablehlo.batch_norm_inference"(%x, %i, %i, %i, %i) <{epsilon = 1.0 : f32, feature_index = 1 : i64}> : (tensor<2x3xf32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) -> tensor<2x3xf32>`))))
+}
+
 // All mistakes are reported at once, each at its line and column with what was wanted.
 func TestErrors(t *testing.T) {
 	_, err := stablehlo.Import("m.mlir", []byte(`module @m {
