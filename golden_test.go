@@ -49,7 +49,7 @@ var families = map[string]golden.Family{
 }
 
 // otherTests are folders of testdata whose txtar files other tests read.
-var otherTests = []string{"cli", "e2e"}
+var otherTests = []string{"cli", "e2e", "xla"}
 
 // TestGolden runs every case. Its subtests are named by path, as in -run Golden/pass/fold; with -update what runs is rewritten.
 func TestGolden(t *testing.T) {
