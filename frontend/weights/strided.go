@@ -8,7 +8,7 @@ import (
 )
 
 // maxExpanded bounds the copy of a view that repeats elements and so is larger than its storage: such a size is not backed by the file.
-const maxExpanded = 1 << 30
+const maxExpanded = 256 << 20
 
 // checkView refuses a view that reaches outside of a storage of size bytes, and one whose copy would be out of all proportion.
 // t has been checked already. All arithmetic is exact.

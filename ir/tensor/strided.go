@@ -25,8 +25,16 @@ func gather(out, data []byte, dims, strides []int64, offset int64, run, elem int
 		copy(out[:run], data[at:at+run])
 		return out[run:]
 	}
-	if len(dims) == 1 && run == elem {
+	if len(dims) == 1 && run == elem && strides[0] != 0 {
 		return gatherElements(out, data, dims[0], strides[0], offset, elem)
+	}
+	if strides[0] == 0 { // the same again and again
+		all := out[:int(Make(U8, dims...).Elements())*run]
+		done := len(out) - len(gather(out, data, dims[1:], strides[1:], offset, run, elem))
+		for done < len(all) {
+			done += copy(all[done:], all[:done])
+		}
+		return out[len(all):]
 	}
 	for i := range dims[0] {
 		out = gather(out, data, dims[1:], strides[1:], offset+i*strides[0], run, elem)
@@ -37,12 +45,22 @@ func gather(out, data []byte, dims, strides []int64, offset int64, run, elem int
 // gatherElements copies count single elements at a stride.
 func gatherElements(out, data []byte, count, stride, offset int64, elem int) []byte {
 	at, step := int(offset)*elem, int(stride)*elem
-	for range count {
-		for b := range elem {
-			out[b] = data[at+b]
+	switch elem {
+	case 2:
+		for range count {
+			*(*[2]byte)(out) = *(*[2]byte)(data[at:])
+			out, at = out[2:], at+step
 		}
-		out = out[elem:]
-		at += step
+	case 4:
+		for range count {
+			*(*[4]byte)(out) = *(*[4]byte)(data[at:])
+			out, at = out[4:], at+step
+		}
+	default:
+		for range count {
+			copy(out[:elem], data[at:at+elem])
+			out, at = out[elem:], at+step
+		}
 	}
 	return out
 }

@@ -190,12 +190,14 @@ func TestGather(t *testing.T) {
 		strides []int64
 		want    []byte
 	}{
-		{0, []int64{3, 2}, []int64{1, 3}, []byte{0, 3, 1, 4, 2, 5}}, // a transpose
-		{1, []int64{2, 2}, []int64{3, 1}, []byte{1, 2, 4, 5}},       // runs of two
-		{5, []int64{6}, []int64{-1}, []byte{5, 4, 3, 2, 1, 0}},      // backwards
-		{2, []int64{2, 1, 2}, []int64{0, 7, 0}, []byte{2, 2, 2, 2}}, // repeated
-		{9, []int64{2, 0}, []int64{1, 1}, []byte{}},                 // empty, wherever it lies
-		{4, nil, nil, []byte{4}},                                    // one element
+		{0, []int64{3, 2}, []int64{1, 3}, []byte{0, 3, 1, 4, 2, 5}},                         // a transpose
+		{1, []int64{2, 2}, []int64{3, 1}, []byte{1, 2, 4, 5}},                               // runs of two
+		{5, []int64{6}, []int64{-1}, []byte{5, 4, 3, 2, 1, 0}},                              // backwards
+		{2, []int64{2, 1, 2}, []int64{0, 7, 0}, []byte{2, 2, 2, 2}},                         // repeated
+		{1, []int64{3, 2, 2}, []int64{0, 2, 1}, []byte{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}}, // runs repeated
+		{0, []int64{2, 5}, []int64{3, 0}, []byte{0, 0, 0, 0, 0, 3, 3, 3, 3, 3}},             // elements repeated
+		{9, []int64{2, 0}, []int64{1, 1}, []byte{}},                                         // empty, wherever it lies
+		{4, nil, nil, []byte{4}},                                                            // one element
 	} {
 		x := Gather(Make(U8, c.dims...), data, c.offset, c.strides)
 		require.Equal(t, c.want, x.Data, "%v", c)
