@@ -15,19 +15,8 @@ import (
 
 // FuzzImport demands of any text and bytecode a module or an error. A module prints to a text that parses to the same.
 func FuzzImport(f *testing.F) {
-	z, err := zip.OpenReader(filepath.Join("..", "..", "testdata", "jax", "cases.zip"))
-	require.NoError(f, err)
-	defer z.Close()
-	for i, file := range z.File {
-		if i%21 != 0 || filepath.Base(file.Name) != "model.mlir" { // three files a case: every seventh
-			continue
-		}
-		r, err := file.Open()
-		require.NoError(f, err)
-		data, err := io.ReadAll(r)
-		require.NoError(f, err)
-		require.NoError(f, r.Close())
-		f.Add(data)
+	for _, folder := range []string{"jax", "xla"} {
+		addCases(f, filepath.Join("..", "..", "testdata", folder, "cases.zip"))
 	}
 	for i, m := range seeds.Bytecode(f) {
 		if i%59 == 0 || m.Form == "export" {
@@ -50,4 +39,23 @@ func FuzzImport(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, once, text.Print(m))
 	})
+}
+
+// addCases adds every seventh text of an archive of cases.
+func addCases(f *testing.F, archive string) {
+	f.Helper()
+	z, err := zip.OpenReader(archive)
+	require.NoError(f, err)
+	defer z.Close()
+	for i, file := range z.File {
+		if i%21 != 0 || filepath.Base(file.Name) != "model.mlir" { // three files a case
+			continue
+		}
+		r, err := file.Open()
+		require.NoError(f, err)
+		data, err := io.ReadAll(r)
+		require.NoError(f, err)
+		require.NoError(f, r.Close())
+		f.Add(data)
+	}
 }
