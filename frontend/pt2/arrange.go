@@ -39,6 +39,7 @@ var arrangeRules = map[string]rule{
 	"block_diag":        value(blockDiag),
 	"cartesian_prod":    value(cartesianProd),
 	"combinations":      value(combinations),
+	"pad_sequence":      value(padSequence),
 	"roll":              value(roll),
 	"tril":              value(func(c *call) *ir.Value { return triangle(c, op.LE) }),
 	"triu":              value(func(c *call) *ir.Value { return triangle(c, op.GE) }),
@@ -117,6 +118,40 @@ func stack(c *call) *ir.Value {
 			c.failf("tensor %d is %s, wanted rank %d", i, x.Type, xs[0].Type.Rank())
 		}
 		xs[i] = reshape(c.b, c.cast(x, d), slices.Insert(slices.Clone(x.Type.Dims), at, 1))
+	}
+	return concat(c.b, at, xs...)
+}
+
+// padSequence stacks tensors whose first dimensions differ, the shorter ones filled up with padding_value; without batch_first they stand along
+// the second dimension.
+func padSequence(c *call) *ir.Value {
+	xs := c.vals("sequences")
+	if len(xs) == 0 || xs[0].Type.Rank() == 0 {
+		c.failf("%d sequences, wanted one or more of rank 1 or more", len(xs))
+	}
+	side := c.str("padding_side")
+	if side != "right" && side != "left" {
+		c.failf("padding_side is %q, wanted left or right", clip(side))
+	}
+	first := xs[0].Type
+	most := int64(0)
+	for i, x := range xs {
+		if x.Type.Rank() != first.Rank() || x.Type.DType != first.DType || !slices.Equal(x.Type.Dims[1:], first.Dims[1:]) {
+			c.failf("sequence %d is %s, the first one %s, wanted other first dimensions at most", i, x.Type, first)
+		}
+		most = max(most, x.Type.Dims[0])
+	}
+	at := btoi(!c.bool("batch_first"))
+	v := constant(c.b, first.DType, c.scalar("padding_value"))
+	for i, x := range xs {
+		a := op.PadAttr{Low: make([]int64, first.Rank()), High: make([]int64, first.Rank()), Interior: make([]int64, first.Rank())}
+		if missing := most - x.Type.Dims[0]; side == "left" {
+			a.Low[0] = missing
+		} else {
+			a.High[0] = missing
+		}
+		x = op.Pad.Make(c.b, a, x, v)
+		xs[i] = reshape(c.b, x, slices.Insert(slices.Clone(x.Type.Dims), at, 1))
 	}
 	return concat(c.b, at, xs...)
 }

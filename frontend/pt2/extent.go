@@ -37,11 +37,12 @@ type extents struct {
 	root   *ir.Builder             // of the program; functions of control flow do not see counts
 	equal  map[string][2]string    // symbols that a number of the graph compares
 	sums   sums
+	same   map[*ir.Value]*ir.Value // counts that the program asserts to be equal to another
 }
 
 func newExtents(root *ir.Builder) *extents {
 	return &extents{root: root, counts: make(map[string]*ir.Value), made: make(map[string]maker), of: make(map[*ir.Value]extent), meant: make(map[*ir.Value]bool),
-		seen: make(map[*ir.Builder]int), marked: make(map[*ir.Value]*ir.Value), equal: make(map[string][2]string), sums: newSums()}
+		seen: make(map[*ir.Builder]int), marked: make(map[*ir.Value]*ir.Value), equal: make(map[string][2]string), sums: newSums(), same: make(map[*ir.Value]*ir.Value)}
 }
 
 // maker is a node that made a symbol.
@@ -53,6 +54,21 @@ type maker struct {
 // declare says that a symbol is a count, which c's node made.
 func (x *extents) declare(symbol string, count *ir.Value, c *call) {
 	x.counts[symbol], x.made[symbol] = count, maker{c, c.b.Loc}
+}
+
+// one is the count that stands for all that are asserted to be equal to count.
+func (x *extents) one(count *ir.Value) *ir.Value {
+	for x.same[count] != nil {
+		count = x.same[count]
+	}
+	return count
+}
+
+// equate takes two counts for one.
+func (x *extents) equate(a, b *ir.Value) {
+	if a, b = x.one(a), x.one(b); a != b {
+		x.same[a] = b
+	}
 }
 
 // minOpen is the least size of a dimension with an extent: one of 1 would look like those that broadcast.
@@ -256,6 +272,7 @@ func (im *importer) asserted(c *call) {
 	for i := range c.node.Inputs {
 		if s := c.node.Inputs[i].Arg.SymBool; s != nil && s.Name != nil {
 			if pair, ok := im.extents.equal[*s.Name]; ok && im.bound[pair[0]] == im.bound[pair[1]] {
+				im.extents.equate(im.extents.counts[pair[0]], im.extents.counts[pair[1]])
 				im.extents.counts[pair[0]] = im.extents.counts[pair[1]]
 			}
 			if f, ok := im.extents.sums.equal[*s.Name]; ok && !im.extents.sums.used[f.sum] {

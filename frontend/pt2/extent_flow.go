@@ -22,6 +22,7 @@ func (x *extents) follow(b *ir.Builder) {
 			if !ok {
 				e = whole
 			}
+			e.count = x.one(e.count)
 			open = open || ok
 			args = append(args, e)
 		}

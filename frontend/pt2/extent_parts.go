@@ -179,6 +179,118 @@ func (c *call) partView(axis int, start *ir.Value, n int64, count *ir.Value) vie
 	}
 }
 
+// openSlice gives a view of the elements from start to end along dim, numbers of which the data decides one or both.
+func (c *call) openSlice() ([]*ref, bool) {
+	if c.b != c.im.extents.root || c.bounded("start") && c.bounded("end") {
+		return nil, false
+	}
+	x := c.ref("self")
+	axis := c.axis("dim", x.typ.Rank())
+	if x.typ.Rank() == 0 || x.typ.Dims[axis] < minOpen || c.int("step") != 1 {
+		return nil, false
+	}
+	size := intConst(c.b, tensor.I64, x.typ.Dims[axis])
+	if e, open := c.extentOf(x.read(c.b)); open && e.axis == axis {
+		size = op.Mul.Make(c.b, e.count, intConst(c.b, tensor.I64, e.scale))
+	}
+	none := zero(c.b, tensor.I64)
+	place := func(name string, dflt *ir.Value) *ir.Value { // from the front, within the elements
+		a := c.arg(name)
+		if a.None != nil {
+			return dflt
+		}
+		n := c.im.runtimeOperand(&a)
+		if n == nil {
+			n = intConst(c.b, tensor.I64, c.int(name))
+		}
+		n = c.cast(n, tensor.I64)
+		n = op.Select.Make(c.b, compare(c.b, op.LT, n, none), op.Add.Make(c.b, n, size), n)
+		return op.Minimum.Make(c.b, op.Maximum.Make(c.b, n, none), size)
+	}
+	start, end := place("start", none), place("end", size)
+	count := op.Maximum.Make(c.b, op.Sub.Make(c.b, end, start), none)
+	most := x.typ.Dims[axis]
+	least := int64(0)
+	if meta, ok := c.im.g.TensorValues[outputNames(c.node)[0]]; ok && axis < len(meta.Sizes) {
+		most, least = c.im.sizeRange(meta.Sizes[axis], most)
+	}
+	if least == most {
+		count = intConst(c.b, tensor.I64, most)
+	}
+	r := x.through(c.b, c.partView(axis, start, most, count))
+	v := c.whole(r.read(c.b))
+	if least != most {
+		c.open(v, axis, count)
+	}
+	return []*ref{r}, true
+}
+
+// bounded reports an argument of slice that is no number which only the data tells.
+func (c *call) bounded(name string) bool {
+	a := c.arg(name)
+	return a.SymInt == nil || a.SymInt.Name == nil || !c.im.unknown[*a.SymInt.Name] || c.im.runtimeOperand(&a) == nil
+}
+
+// sizeRange is the most and the least that the archive records of a size of at most n, which is a symbol without a value.
+func (im *importer) sizeRange(s symInt, n int64) (most, least int64) {
+	most = n
+	if s.Int != nil {
+		return min(most, *s.Int), *s.Int
+	}
+	if s.Expr == nil {
+		return most, 0
+	}
+	if r, ok := im.p.ep.RangeConstraints[im.sumOf(s.Expr.Expr)]; ok {
+		if r.Max != nil && *r.Max >= 0 {
+			most = min(most, *r.Max)
+		}
+		if r.Min != nil && *r.Min == most {
+			return most, most
+		}
+	}
+	return max(most, minOpen), 0
+}
+
+// openPad pads along one dimension at its end up to a size that is known, by a number that the data decides.
+func (c *call) openPad(v scalar) (*ir.Value, bool) {
+	a := c.arg("pad")
+	if a.SymInts == nil {
+		return nil, false
+	}
+	x := c.val("self")
+	e, open := c.extentOf(x)
+	widths := make([]int64, len(*a.SymInts))
+	found := false
+	for i := range widths {
+		s := &(*a.SymInts)[i]
+		if s.Name == nil || c.im.runtimeOperand(&argument{SymInt: s}) == nil {
+			widths[i] = c.sym(s).i
+			continue
+		}
+		if !open || found || i%2 == 0 || x.Type.Rank()-1-i/2 != e.axis || widths[i-1] != 0 {
+			c.unsupported("a width depends on the data")
+		}
+		found = true
+	}
+	if !found {
+		return nil, false
+	}
+	total := c.resultType().Dims
+	if len(total) != x.Type.Rank() || total[e.axis] < 1 {
+		c.failf("a result of dimensions %v of %s", total, x.Type)
+	}
+	if meta := c.im.g.TensorValues[outputNames(c.node)[0]]; meta.Sizes[e.axis].Int == nil {
+		c.unsupported("a width depends on the data, and the result's size too")
+	}
+	x = c.covered(x, e, v)
+	for i := range widths {
+		if i == 2*(x.Type.Rank()-1-e.axis)+1 {
+			widths[i] = total[e.axis] - x.Type.Dims[e.axis]
+		}
+	}
+	return c.whole(c.constantPad(x, widths, v)), true
+}
+
 // joinParts joins tensors along axis, of some of which only the first elements are meant, so that those that are meant follow each other. ok is
 // false where all are meant.
 func (c *call) joinParts(axis int, xs []*ir.Value) (y *ir.Value, ok bool) {

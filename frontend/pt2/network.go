@@ -45,6 +45,11 @@ func attention(c *call) *ir.Value {
 		c.failf("query, key and value are %s, %s and %s, wanted rank 2 or more", q.Type, k.Type, v.Type)
 	}
 	out := c.resultType().Dims
+	queries, rowsOpen := c.extentOf(q)
+	if rowsOpen = rowsOpen && queries.axis == q.Type.Rank()-2; rowsOpen {
+		q = c.wholeAs(q)
+	}
+	k, v, mask = c.meantKeys(k, v, mask)
 	a := op.AttentionAttr{Causal: c.bool("is_causal"), Scale: c.floatOr("scale", 1/math.Sqrt(float64(max(q.Type.Dims[q.Type.Rank()-1], 1))))}
 	lead := out[:max(len(out)-2, 0)]
 	heads := int64(1)
@@ -82,7 +87,35 @@ func attention(c *call) *ir.Value {
 	if mask != nil {
 		args = append(args, c.attentionMask(mask, batch, rows))
 	}
-	return reshape(c.b, op.Attention.Make(c.b, a, args...), out)
+	y := reshape(c.b, op.Attention.Make(c.b, a, args...), out)
+	if rowsOpen {
+		c.im.extents.of[y] = extent{len(out) - 2, queries.scale, queries.count}
+	}
+	return y
+}
+
+// meantKeys leaves keys and values out by the mask whose number depends on the data.
+func (c *call) meantKeys(k, v, mask *ir.Value) (keys, values, meant *ir.Value) {
+	e, open := c.extentOf(k)
+	f, both := c.extentOf(v)
+	if !open || !both || e.axis != k.Type.Rank()-2 || f.axis != v.Type.Rank()-2 {
+		return k, v, mask
+	}
+	if k.Type.Dims[e.axis] != v.Type.Dims[f.axis] {
+		c.unsupported("the numbers of keys and values depend on the data and may differ: at most %d and %d", k.Type.Dims[e.axis], v.Type.Dims[f.axis])
+	}
+	n := k.Type.Dims[e.axis : e.axis+1]
+	in := c.inside(counting(c.b, tensor.I64, n, 0), extent{0, e.scale, e.count})
+	in = reshape(c.b, in, slices.Concat([]int64{1}, n))
+	switch {
+	case mask == nil:
+		mask = in
+	case mask.Type.DType == tensor.Bool:
+		mask = op.And.Make(c.b, mask, op.BroadcastTo(c.b, in, mask.Type.Dims))
+	default:
+		mask = op.Select.Make(c.b, op.BroadcastTo(c.b, in, mask.Type.Dims), mask, like(c.b, mask, lowest(mask.Type.DType)))
+	}
+	return c.covered(k, e, intScalar(0)), c.covered(v, f, intScalar(0)), mask
 }
 
 // flashAttention is attention of rank 4 and the logarithms of the sums of the exponentials of its scores, [batch, heads, queries] in f32 at least.

@@ -9,7 +9,7 @@ import (
 // padRules continue a tensor beyond its ends. Padding lists give (low, high) from the last dimension backwards.
 var padRules = map[string]rule{
 	"pad":               value(pad),
-	"constant_pad_nd":   value(func(c *call) *ir.Value { return c.constantPad(c.val("self"), c.ints("pad"), c.scalar("value")) }),
+	"constant_pad_nd":   value(func(c *call) *ir.Value { return c.padWith(c.scalar("value")) }),
 	"reflection_pad1d":  value(func(c *call) *ir.Value { return c.edgePad(c.val("self"), c.ints("padding"), "reflect") }),
 	"reflection_pad2d":  value(func(c *call) *ir.Value { return c.edgePad(c.val("self"), c.ints("padding"), "reflect") }),
 	"reflection_pad3d":  value(func(c *call) *ir.Value { return c.edgePad(c.val("self"), c.ints("padding"), "reflect") }),
@@ -20,16 +20,15 @@ var padRules = map[string]rule{
 
 // pad is torch.nn.functional.pad, by its mode.
 func pad(c *call) *ir.Value {
-	x, widths := c.val("self"), c.ints("pad")
 	switch mode := c.str("mode"); mode {
 	case "constant":
 		v := intScalar(0)
 		if c.has("value") {
 			v = c.scalar("value")
 		}
-		return c.constantPad(x, widths, v)
+		return c.padWith(v)
 	case "reflect", "replicate", "circular":
-		return c.edgePad(x, widths, mode)
+		return c.edgePad(c.val("self"), c.ints("pad"), mode)
 	default:
 		c.failf("mode is %q, wanted constant, reflect, replicate or circular", clip(mode))
 	}
@@ -48,6 +47,14 @@ func (c *call) padWidths(x *ir.Value, widths []int64) (low, high []int64) {
 		low[d], high[d] = widths[2*i], widths[2*i+1]
 	}
 	return low, high
+}
+
+// padWith pads self by the argument pad with v.
+func (c *call) padWith(v scalar) *ir.Value {
+	if y, open := c.openPad(v); open {
+		return y
+	}
+	return c.constantPad(c.val("self"), c.ints("pad"), v)
 }
 
 // constantPad adds v around x; negative widths crop.

@@ -11,7 +11,7 @@ import (
 
 // sliceRules show a part of a tensor in shared memory, or replace it.
 var sliceRules = map[string]rule{
-	"slice.Tensor":            seen(sliced),
+	"slice.Tensor":            slicedTo,
 	"narrow":                  seen(narrow),
 	"select.int":              func(c *call) []*ref { return []*ref{c.selected()} },
 	"unbind.int":              unbind,
@@ -82,6 +82,14 @@ func (c *call) sliceArgs(t tensor.Type) (axis int, from, to, step int64) {
 }
 
 func sliced(c *call, x *ref) view { return sliceView(c.sliceArgs(x.typ)) }
+
+// slicedTo is a slice whose ends the data may decide.
+func slicedTo(c *call) []*ref {
+	if out, open := c.openSlice(); open {
+		return out
+	}
+	return seen(sliced)(c)
+}
 
 // narrow is length elements from start along dim.
 func narrow(c *call, x *ref) view {

@@ -196,6 +196,13 @@ def case_operators_rest():
     return Rest(), (randn(10, 4, 5), torch.arange(-7, 13).view(4, 5), torch.tensor([0, 1, 4, 2])), {}
 
 
+def case_operators_sequence():
+    def pad(**how):
+        return lambda x: torch.nn.utils.rnn.pad_sequence([x[:2], x, x[1:2]], **how)
+
+    return Uses(pad(), pad(batch_first=True), pad(batch_first=True, padding_value=-1.5, padding_side="left"), lambda x: pad()(x[:, 0])), (randn(13, 3, 2),), {}
+
+
 class Unread(nn.Module):
     """A layer that is made within forward, and random numbers, which nothing reads."""
 

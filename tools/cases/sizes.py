@@ -143,6 +143,32 @@ def case_sizes_parts():
     return Parts(), (randn(15, 5, 4),), {}, {"calls": [((randn(16, 5, 4) * 3,), {}), ((torch.ones(5, 4),), {})]}
 
 
+class Valid(nn.Module):
+    """Attention to tokens that a mask leaves, filled up again to a size that is known; slices by a number; two selections of one size."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(8)
+        self.qkv, self.out = nn.Linear(4, 12), nn.Linear(4, 4)
+
+    def forward(self, x, context, mask):
+        valid = mask.nonzero().flatten()
+        tokens = self.qkv(torch.cat([x, context[:, valid]], 1))
+        q, k, v = (t.unflatten(-1, (2, 2)).transpose(1, 2) for t in tokens.chunk(3, -1))
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        y = torch.nn.functional.pad(self.out(y), (0, 0, 0, 9 - y.shape[1]), value=0.5)
+        n = mask.sum().item()
+        head, tail, last = context[:, :n], context[:, n:], context[:, -3:n]
+        more, other = context[0].clone(), context[0] * 2
+        more[mask] += self.out(other[mask.logical_not().logical_not()])
+        return y, head.sum(1), tail.square().sum(1), last.sum(1), more
+
+
+def case_sizes_valid():
+    args, opt = calls(lambda i: randn(30 + i, 1, 3, 4), lambda i: randn(40 + i, 1, 6, 4), lambda i: MASKS[i].clone())
+    return Valid(), args, {}, opt
+
+
 class Unbounded(nn.Module):
     """E2, to be refused: shapes of outputs, and uses that elements which are not chosen would reach."""
 
