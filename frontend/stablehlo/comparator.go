@@ -2,6 +2,7 @@ package stablehlo
 
 import (
 	"math"
+	"strings"
 
 	"tpuc/ir/op"
 	"tpuc/ir/tensor"
@@ -60,17 +61,17 @@ func (m *comparator) order() (order, bool) {
 	name := ret.args[0].name
 	// less(0) or equal(0) and (less(1) or equal(1) and ...)
 	for {
-		d := m.def(name)
-		if l, ok := m.less(d); ok && !l.equal && l.key == key && (key == 0 || l.descending == out.descending) {
+		if l, ok := m.less(m.def(name)); ok && !l.equal && l.key == key && (key == 0 || l.descending == out.descending) {
 			out.descending, out.keys, out.total = l.descending, int64(key)+1, append(out.total, l.total)
 			return out, true
 		}
-		if d == nil || d.name != "stablehlo.or" || len(d.args) != 2 {
+		either := m.named(name, "stablehlo.or", 2)
+		if either == nil {
 			return order{}, false
 		}
-		l, ok := m.less(m.def(d.args[0].name))
-		rest := m.def(d.args[1].name)
-		if !ok || l.equal || l.key != key || key > 0 && l.descending != out.descending || rest == nil || rest.name != "stablehlo.and" || len(rest.args) != 2 {
+		l, ok := m.less(m.def(either.args[0].name))
+		rest := m.named(either.args[1].name, "stablehlo.and", 2)
+		if !ok || l.equal || l.key != key || key > 0 && l.descending != out.descending || rest == nil {
 			return order{}, false
 		}
 		eq, ok := m.less(m.def(rest.args[0].name))
@@ -85,6 +86,14 @@ func (m *comparator) order() (order, bool) {
 
 // def is the operation of the region that defines a value.
 func (m *comparator) def(name string) *operation { return m.defs[name] }
+
+// named is def where it is that operation of so many operands, otherwise nil.
+func (m *comparator) named(name, operation string, operands int) *operation {
+	if d := m.def(name); d != nil && d.name == operation && len(d.args) == operands {
+		return d
+	}
+	return nil
+}
 
 // less reads a comparison of both parameters of one operand, which may have made NaNs and zeros alike.
 func (m *comparator) less(o *operation) (less, bool) {
@@ -120,8 +129,8 @@ func (m *comparator) param(name string) int {
 		if i, ok := m.params[name]; ok {
 			return i
 		}
-		d := m.def(name)
-		if d == nil || d.name != "stablehlo.select" || len(d.args) != 3 {
+		d := m.named(name, "stablehlo.select", 3)
+		if d == nil {
 			return -1
 		}
 		name = d.args[2].name
@@ -137,18 +146,18 @@ func (m *comparator) plain(name string) bool {
 
 // alike reports select(x != x, NaN, select(x == 0, 0, x)).
 func (m *comparator) alike(name string) bool {
-	nan := m.def(name)
-	if nan == nil || nan.name != "stablehlo.select" || len(nan.args) != 3 {
+	nan := m.named(name, "stablehlo.select", 3)
+	if nan == nil {
 		return false
 	}
-	zero := m.def(nan.args[2].name)
-	if zero == nil || zero.name != "stablehlo.select" || len(zero.args) != 3 {
+	zero := m.named(nan.args[2].name, "stablehlo.select", 3)
+	if zero == nil {
 		return false
 	}
 	x := zero.args[2].name
-	isNaN, isZero := m.def(nan.args[0].name), m.def(zero.args[0].name)
-	return isNaN != nil && isNaN.name == "stablehlo.compare" && isNaN.attrs.word("comparison_direction") == "NE" && isNaN.args[0].name == x && isNaN.args[1].name == x &&
-		isZero != nil && isZero.name == "stablehlo.compare" && isZero.attrs.word("comparison_direction") == "EQ" && isZero.args[0].name == x &&
+	isNaN, isZero := m.named(nan.args[0].name, "stablehlo.compare", 2), m.named(zero.args[0].name, "stablehlo.compare", 2)
+	return isNaN != nil && isNaN.attrs.word("comparison_direction") == "NE" && isNaN.args[0].name == x && isNaN.args[1].name == x &&
+		isZero != nil && isZero.attrs.word("comparison_direction") == "EQ" && isZero.args[0].name == x &&
 		m.is(isZero.args[1].name, func(v float64) bool { return v == 0 }) &&
 		m.is(zero.args[1].name, func(v float64) bool { return v == 0 }) && m.is(nan.args[1].name, math.IsNaN)
 }
@@ -157,9 +166,9 @@ func (m *comparator) alike(name string) bool {
 func (m *comparator) is(name string, f func(v float64) bool) bool {
 	var x *tensor.Tensor
 	if d := m.def(name); d != nil {
-		if a, ok := d.attrs.find("value"); ok && d.name == "stablehlo.constant" && a.Angle != nil && len(d.out) == 1 && d.out[0].bad == "" {
-			body := (*a.Angle)[len("dense<") : len(*a.Angle)-1]
-			x, _ = denseLiteral(body, d.out[0].Type.WithDims())
+		a, ok := d.attrs.find("value")
+		if ok && d.name == "stablehlo.constant" && a.Angle != nil && strings.HasPrefix(*a.Angle, "dense<") && len(d.out) == 1 && d.out[0].bad == "" {
+			x, _ = denseLiteral((*a.Angle)[len("dense<"):len(*a.Angle)-1], d.out[0].Type.WithDims())
 		}
 	} else if v, ok := m.c.s.get(name); ok && v != nil {
 		x = constantOf(v)
