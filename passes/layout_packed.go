@@ -10,7 +10,7 @@ import (
 
 // layoutPackedRules names what packWeights counts.
 var layoutPackedRules = []Rule{
-	{Name: "weight_packed", Doc: "A weight [out, in] that products over in alone read lies as [in, out], where weights are packed for a CPU."},
+	{Name: "weight_packed", Doc: "A weight [out, in] that only products over its last dimension read lies as [in, out], where weights are packed for a CPU."},
 }
 
 // packWeights permutes the weights of products that are written into an artifact anyway, so that the one who loads them need not. A product that reads
