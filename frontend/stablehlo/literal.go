@@ -19,6 +19,8 @@ func denseLiteral(body string, t tensor.Type) (*tensor.Tensor, string) {
 	switch {
 	case body == "" && n == 0:
 		return tensor.Zeros(t), ""
+	case body == "":
+		return nil, "an element"
 	case strings.HasPrefix(body, `"`):
 		return denseBytes(body, t)
 	}
