@@ -17,28 +17,10 @@ var layoutPackedRules = []Rule{
 // [out, in] over its last dimension makes XLA's CPU library prepare a transposing kernel at the first call, at three times the cost
 // of a plain one, and it is no faster afterwards. The weights of a file that is used as it lies are worth more in place.
 func packWeights(c *Context, m *ir.Module) {
-	products := make(map[*ir.Weight][]*ir.Node)
-	fixed := make(map[*ir.Weight]bool)
-	for _, f := range m.Functions() {
-		for _, n := range f.Body {
-			for i, a := range n.Args {
-				switch w := a.Weight; {
-				case w == nil:
-				case i == 1 && overLast(n) && n.Args[0] != a:
-					products[w] = append(products[w], n)
-				default:
-					fixed[w] = true
-				}
-			}
-		}
-		for _, u := range f.Updates {
-			fixed[u.Target.Weight] = true
-		}
-		f.Roots(func(v **ir.Value) { fixed[(*v).Weight] = true })
-	}
+	products := soleReaders(m, func(n *ir.Node, arg int) bool { return arg == 1 && overLast(n) && n.Args[0] != n.Args[1] })
 	repl := make(map[*ir.Value]*ir.Value)
 	for i, w := range m.Weights {
-		if fixed[w] || len(products[w]) == 0 || w.Class != ir.Parameter || w.Mutable || w.Source == nil || w.Value.Sharding != nil {
+		if len(products[w]) == 0 || w.Class != ir.Parameter || w.Mutable || w.Source == nil || w.Value.Sharding != nil {
 			continue
 		}
 		source, err := weight.Permute(w.Source, []int64{1, 0})

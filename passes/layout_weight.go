@@ -68,16 +68,23 @@ func foldWeights(c *Context, m *ir.Module) {
 
 // weightMoves lists, for every weight that is read by nothing but nodes that move its elements, those nodes.
 func weightMoves(m *ir.Module) map[*ir.Weight][]*ir.Node {
-	moves := make(map[*ir.Weight][]*ir.Node)
+	return soleReaders(m, func(n *ir.Node, _ int) bool {
+		return (op.Transpose.Is(n) || op.Reshape.Is(n) || op.Slice.Is(n)) && !sharded(n)
+	})
+}
+
+// soleReaders lists, for every weight that is read by nothing but arguments of nodes that are accepted, those nodes. Nodes that nothing reads are gone first.
+func soleReaders(m *ir.Module, accepts func(n *ir.Node, arg int) bool) map[*ir.Weight][]*ir.Node {
+	readers := make(map[*ir.Weight][]*ir.Node)
 	fixed := make(map[*ir.Weight]bool)
 	for _, f := range m.Functions() {
 		sweep(f)
 		for _, n := range f.Body {
-			for _, a := range n.Args {
+			for i, a := range n.Args {
 				switch w := a.Weight; {
 				case w == nil:
-				case (op.Transpose.Is(n) || op.Reshape.Is(n) || op.Slice.Is(n)) && !sharded(n):
-					moves[w] = append(moves[w], n)
+				case accepts(n, i):
+					readers[w] = append(readers[w], n)
 				default:
 					fixed[w] = true
 				}
@@ -89,9 +96,9 @@ func weightMoves(m *ir.Module) map[*ir.Weight][]*ir.Node {
 		f.Roots(func(v **ir.Value) { fixed[(*v).Weight] = true })
 	}
 	for w := range fixed {
-		delete(moves, w)
+		delete(readers, w)
 	}
-	return moves
+	return readers
 }
 
 // movedWeights are the weights that take the place of w and of the nodes that read it, one for each node and the same for equal ones; nil where w stays.
