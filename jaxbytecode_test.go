@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -109,23 +108,9 @@ func unpackJAXBytecode(t *testing.T, form string) string {
 // TestJAXBytecodeOnEvaluator demands JAX's outputs of portable artifacts, the newest and the oldest, but those with operations that travel opaquely: fewer
 // than of the texts, because an artifact holds what operations of CHLO are made of.
 func TestJAXBytecodeOnEvaluator(t *testing.T) {
-	for form, least := range map[string]int{"artifact": 442, "0.9.0": 429} {
+	for form, n := range map[string]int{"artifact": 442, "0.9.0": 429} {
 		t.Run(form, func(t *testing.T) {
-			cases, err := tpuc.FindCases([]string{unpackJAXBytecode(t, form)})
-			require.NoError(t, err)
-			require.GreaterOrEqual(t, len(cases), least)
-			r, err := tpuc.RunCases(t.Context(), cases, tpuc.SuiteOptions{Evaluate: true, Jobs: runtime.NumCPU(), CrashDir: t.TempDir()})
-			require.NoError(t, err)
-			var opaque []string
-			for _, c := range r.Cases {
-				if c.Status == tpuc.StatusFailed && strings.Contains(c.Message, "has no evaluator") {
-					opaque = append(opaque, filepath.Base(c.Name))
-					continue
-				}
-				require.Equal(t, tpuc.StatusOK, c.Status, "%s: %s", c.Name, c.Message)
-			}
-			slices.Sort(opaque)
-			require.Equal(t, opaqueArtifacts, opaque, "cases that are not evaluated")
+			evaluateCases(t, unpackJAXBytecode(t, form), n, opaqueArtifacts)
 		})
 	}
 }
