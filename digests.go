@@ -57,7 +57,7 @@ func (m *Model) recorded(w artifact.Weight) string {
 		return ""
 	}
 	for _, v := range slices.Concat(m.origin.Manifest.Weights, m.origin.Manifest.State) {
-		if v.Expr == w.Expr && slices.Equal(v.Names, w.Names) && v.Type.String() == w.Type.String() {
+		if v.Same(w) {
 			return v.SHA256
 		}
 	}

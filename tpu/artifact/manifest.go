@@ -7,6 +7,7 @@ package artifact
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -204,6 +205,11 @@ func (w Weight) Source() (weight.Expr, error) {
 		return nil, err
 	}
 	return weight.Parse(w.Expr, t)
+}
+
+// Same reports that both have the same elements of the same checkpoint.
+func (w Weight) Same(v Weight) bool {
+	return w.Expr == v.Expr && slices.Equal(w.Names, v.Names) && w.Type.String() == v.Type.String()
 }
 
 // Slot says what an argument or result of the program stands for.

@@ -118,7 +118,7 @@ func (a *Artifact) Like(w Weight) (*tensor.Tensor, error) {
 			if v.Section == "" || !slices.Equal(v.Names, w.Names) {
 				continue
 			}
-			if v.Type.String() == w.Type.String() && v.Expr == w.Expr {
+			if v.Same(w) {
 				return a.Tensor(v)
 			}
 			if perm, ok := permutation(v, w); ok {
