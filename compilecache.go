@@ -87,39 +87,56 @@ func (c *Cache) build(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (
 	key := programKey(req, pl, facts)
 	b := &built{key: key, Cached: Cached{Key: key.ID()}}
 	begin := time.Now()
-	for range 2 { // again where what is there is of no use
-		e, out, err := c.store.DoWithin(ctx, key, req.Timeout, func(ctx context.Context) ([]cache.Section, error) {
-			if c.o.Explain {
-				b.Cached.Why = c.why(key)
-			}
-			limited := req
-			if req.Timeout > 0 { // what the wait has left of it
-				limited.Timeout = max(req.Timeout-time.Since(begin).Truncate(100*time.Millisecond), 1)
-			}
-			var err error
-			if b.Result, err = tpu.Compile(ctx, limited); err != nil {
-				return nil, err
-			}
-			stats, err := json.Marshal(b.Stats)
-			return []cache.Section{{Name: sectionProgram, Data: req.Program}, {Name: sectionStats, Data: stats}, {Name: sectionExecutable, Data: b.Executable}}, err
-		})
-		if err != nil {
-			return nil, held(err)
+	useless, err := c.fetch(ctx, key, req.Timeout, func(ctx context.Context) ([]cache.Section, error) {
+		if c.o.Explain {
+			b.Cached.Why = c.why(key)
 		}
+		limited := req
+		if req.Timeout > 0 { // what the wait has left of it
+			limited.Timeout = max(req.Timeout-time.Since(begin).Truncate(100*time.Millisecond), 1)
+		}
+		var err error
+		if b.Result, err = tpu.Compile(ctx, limited); err != nil {
+			return nil, err
+		}
+		stats, err := json.Marshal(b.Stats)
+		return []cache.Section{{Name: sectionProgram, Data: req.Program}, {Name: sectionStats, Data: stats}, {Name: sectionExecutable, Data: b.Executable}}, err
+	}, func(e *cache.Entry, out cache.Outcome) (err error) {
 		b.Cached.Hit, b.Cached.Waited, b.Cached.Kept = out.Hit, out.Waited, out.Kept == nil
 		if out.Hit {
 			b.Result, err = readProgram(e)
-			c.reject(e, err)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if useless {
+		b.Cached.Hit, b.Cached.Kept = false, false
+		b.Result, err = tpu.Compile(ctx, req)
+	}
+	return b, err
+}
+
+// fetch reads an entry that is there or is built. One that is whole, but not as tpuc writes it, which read says, is moved out of the way and built anew;
+// where it could not be moved it is useless. Errors are those of the store and of build.
+func (c *Cache) fetch(ctx context.Context, k cache.Key, wait time.Duration, build func(context.Context) ([]cache.Section, error),
+	read func(*cache.Entry, cache.Outcome) error) (useless bool, err error) {
+	for range 2 {
+		e, out, err := c.store.DoWithin(ctx, k, wait, build)
+		if err != nil {
+			return false, held(err)
+		}
+		unread := read(e, out)
+		if unread != nil {
+			c.store.Reject(e, unread)
 		}
 		e.Close()
-		if err == nil {
-			return b, nil
+		if unread == nil {
+			return false, nil
 		}
 	}
-	// It could not be moved out of the way.
-	b.Cached.Hit, b.Cached.Kept = false, false
-	b.Result, err = tpu.Compile(ctx, req)
-	return b, err
+	return true, nil
 }
 
 // held says what to do about a wait that was too long.
@@ -129,13 +146,6 @@ func held(err error) error {
 		return fmt.Errorf("%w: raise the time limit, wait for that process or end it, or compile beside it without the cache (--no-cache)", err)
 	}
 	return err
-}
-
-// reject moves an entry out of the way that is whole, but not as tpuc writes it; err says why, and nil is none.
-func (c *Cache) reject(e *cache.Entry, err error) {
-	if err != nil {
-		c.store.Reject(e, err)
-	}
 }
 
 // readProgram is what an entry of a program holds.
@@ -166,32 +176,27 @@ func (c *Cache) facts(ctx context.Context, req tpu.Request, pl *plugin.Plugin) (
 	if c == nil {
 		return nil, nil
 	}
-	for range 2 { // again where what is there is of no use
-		e, _, err := c.store.DoWithin(ctx, factsKey(req.Target.Platform, pl), req.Timeout, func(ctx context.Context) ([]cache.Section, error) {
-			req.OnPhase = nil
-			facts, err := tpu.Describe(ctx, req)
-			if err != nil {
-				return nil, err
-			}
-			data, err := json.Marshal(facts)
-			return []cache.Section{{Name: sectionStats, Data: data}}, err
-		})
+	facts := new(tpu.Stats)
+	useless, err := c.fetch(ctx, factsKey(req.Target.Platform, pl), req.Timeout, func(ctx context.Context) ([]cache.Section, error) {
+		req.OnPhase = nil
+		facts, err := tpu.Describe(ctx, req)
 		if err != nil {
-			var failed *tpu.CompileError
-			if errors.As(err, &failed) && ctx.Err() == nil {
-				err = nil
-			}
-			return nil, held(err)
+			return nil, err
 		}
-		facts := new(tpu.Stats)
-		err = readJSON(e, sectionStats, facts)
-		c.reject(e, err)
-		e.Close()
-		if err == nil {
-			return facts, nil
-		}
+		data, err := json.Marshal(facts)
+		return []cache.Section{{Name: sectionStats, Data: data}}, err
+	}, func(e *cache.Entry, _ cache.Outcome) error {
+		*facts = tpu.Stats{}
+		return readJSON(e, sectionStats, facts)
+	})
+	var failed *tpu.CompileError
+	switch {
+	case errors.As(err, &failed) && ctx.Err() == nil:
+		return nil, nil
+	case err != nil || useless:
+		return nil, err
 	}
-	return nil, nil
+	return facts, nil
 }
 
 // factsKey names what a plugin's facts depend on.
