@@ -176,12 +176,9 @@ func builtinType(d *decoder, r *reader) *typ {
 	case builtinComplexType:
 		return complexOf(d.typ(r))
 	case builtinRankedTensor:
-		dims := r.extents()
-		return shaped("tensor", dims, d.typ(r), "")
+		return d.tensor(r, "")
 	case builtinRankedTensorEncoded:
-		encoding := d.attr(r)
-		dims := r.extents()
-		return shaped("tensor", dims, d.typ(r), ", "+d.print(encoding))
+		return d.tensor(r, ", "+d.print(d.attr(r)))
 	case builtinTuple:
 		return d.listed("tuple", all(r, "types", d.typ))
 	case builtinUnrankedTensor:

@@ -63,6 +63,12 @@ func shaped(kind string, dims []int64, elem *typ, behind string) *typ {
 	return &typ{text: b.String(), dims: dims, elem: elem}
 }
 
+// tensor reads the extents and the element type of a ranked tensor; behind follows them in its text.
+func (d *decoder) tensor(r *reader, behind string) *typ {
+	dims := r.extents()
+	return shaped("tensor", dims, d.typ(r), behind)
+}
+
 // listed is kind<a, b>.
 func (d *decoder) listed(kind string, inner []*typ) *typ {
 	return &typ{text: kind + "<" + d.typeList(inner) + ">"}

@@ -128,12 +128,9 @@ func vhloType(d *decoder, r *reader) *typ {
 	case vhloFunction:
 		return d.function(all(r, "types", d.typ), all(r, "types", d.typ))
 	case vhloRankedTensor:
-		dims := r.extents()
-		return shaped("tensor", dims, d.typ(r), "")
+		return d.tensor(r, "")
 	case vhloRankedTensorEncoded:
-		encoding := d.attr(r)
-		dims := r.extents()
-		return shaped("tensor", dims, d.typ(r), ", "+d.print(encoding))
+		return d.tensor(r, ", "+d.print(d.attr(r)))
 	case vhloTuple:
 		return d.listed("tuple", all(r, "types", d.typ))
 	case vhloUnrankedTensor:
