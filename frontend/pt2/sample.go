@@ -231,16 +231,21 @@ func (g gridder) at(places []*ir.Value, weight *ir.Value) *ir.Value {
 	return op.Select.Make(b, g.channels(v, inside), v, g.f.c(v, 0))
 }
 
+// batchOf is self of that rank, one without its first dimension made a batch of one.
+func (c *call) batchOf(rank int) (x *ir.Value, batched bool) {
+	x = c.val("self")
+	if x.Type.Rank() == rank {
+		return x, true
+	}
+	if x.Type.Rank() != rank-1 {
+		c.failf("self is %s, wanted rank %d or %d", x.Type, rank-1, rank)
+	}
+	return reshape(c.b, x, slices.Concat([]int64{1}, x.Type.Dims)), false
+}
+
 // im2col lays the windows of [N, C, H, W] out as columns, [N, C*window, places].
 func im2col(c *call) *ir.Value {
-	x := c.val("self")
-	batched := x.Type.Rank() == 4
-	if !batched {
-		if x.Type.Rank() != 3 {
-			c.failf("self is %s, wanted rank 3 or 4", x.Type)
-		}
-		x = reshape(c.b, x, slices.Concat([]int64{1}, x.Type.Dims))
-	}
+	x, batched := c.batchOf(4)
 	w := c.columnWindow(x.Type.Dims[2:])
 	places := w.out[0] * w.out[1]
 	n, ch := x.Type.Dims[0], x.Type.Dims[1]
@@ -272,14 +277,7 @@ func (c *call) columnWindow(image []int64) window {
 
 // col2im adds columns [N, C*window, places] up to the image [N, C, H, W] whose windows they are.
 func col2im(c *call) *ir.Value {
-	x := c.val("self")
-	batched := x.Type.Rank() == 3
-	if !batched {
-		if x.Type.Rank() != 2 {
-			c.failf("self is %s, wanted rank 2 or 3", x.Type)
-		}
-		x = reshape(c.b, x, slices.Concat([]int64{1}, x.Type.Dims))
-	}
+	x, batched := c.batchOf(3)
 	image := c.pair("output_size", 2)
 	for _, n := range image {
 		if n < 1 || n > maxViewed {
